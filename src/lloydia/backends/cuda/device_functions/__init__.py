@@ -1,9 +1,9 @@
-"""Functions that kernels call, and the layout of what kernels share.
+"""Device functions that kernels call, and the layout of the memory that kernels share.
 
-* :mod:`exact_numbers` and :mod:`significands`: products and quotients without an error;
-  :mod:`lane_sums`: integer sums in registers; :mod:`ranks`: which number is the m-th.
+* :mod:`exact_numbers` and :mod:`significands`: products and quotients with their rounding errors;
+  :mod:`lane_sums`: integer sums in registers; :mod:`ranks`: order statistics.
 * :mod:`barrier` (all CTAs of a launch wait for each other), :mod:`prefetch`, :mod:`feature_loads`,
   :mod:`fp16_scores` (scores of half-precision rows and centres).
-* :mod:`run_state`: where an iteration stands, in a few integers on the device;
-  :mod:`iteration_report`: what the host reads of it.
+* :mod:`run_state`: the state of a run, a few integers on the device; :mod:`iteration_report`: the
+  layout of the report that the host reads back.
 """

@@ -1,4 +1,4 @@
-"""Programs that wait for each other: all of a launch are resident."""
+"""A barrier for all programs (CTAs) of a launch, which must all be resident."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ __all__ = ["THREADS", "leave", "resident", "wait_for_all"]
 THREADS = 128
 
 
-# One thread counts its program, and waits until so many were counted.  It looks on by loads (atomic
-# operations would stand in line with those of the programs that come) that leave the cache to the
-# programs that work beside it; the last one has this program see what the others have written.
+# Thread 0 counts its program and waits until all are counted.  Waiting programs poll with plain
+# loads, because atomics would queue behind those of arriving programs.  The last load acquires: the
+# program then sees everything that the others wrote before they arrived.
 COUNT_AND_WAIT = tl.constexpr(
     """{
     .reg .pred p;
@@ -39,7 +39,7 @@ COUNT_AND_WAIT = tl.constexpr(
 
 @triton.jit
 def wait_for_all(arrivals, n_programs, n_passed):
-    """Wait until every program has come here; `n_passed` is how often they have before."""
+    """Wait until every program has arrived here; `n_passed` counts the barriers before this one."""
     tl.debug_barrier()
     if n_programs > 1:
         tl.inline_asm_elementwise(
@@ -51,10 +51,10 @@ def wait_for_all(arrivals, n_programs, n_passed):
 
 @triton.jit
 def leave(arrivals, n_programs):
-    """Have the last program to leave make the barrier ready for the next launch.
+    """Let the last program that leaves reset the barrier for the next launch.
 
-    Return whether this is the last: what all have written, it sees.  Of the two int32 of `arrivals`
-    :func:`wait_for_all` counts in the first, and this in the second.
+    Return whether this program is the last; it then sees everything that the others wrote.
+    `arrivals` has two int32 counters: the first is for :func:`wait_for_all`, the second for this.
     """
     tl.debug_barrier()
     last = tl.atomic_add(arrivals + 1, 1, sem="acq_rel") == n_programs - 1
@@ -65,6 +65,6 @@ def leave(arrivals, n_programs):
 
 
 def resident(programs: int) -> dict[str, Any]:
-    """Return the launch options with which a multiprocessor holds so many programs."""
+    """Return launch options that let this many programs be resident on each multiprocessor."""
     registers = 65536 // (THREADS * programs) // 8 * 8
     return {} if INTERPRETED else {"launch_cooperative_grid": True, "maxnreg": registers}

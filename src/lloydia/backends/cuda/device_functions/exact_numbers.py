@@ -10,7 +10,7 @@ import triton.language as tl
 
 __all__ = ["SHIFT", "divide", "ldexp", "power_of_two", "product_error", "rint", "two_sum"]
 
-# The last bit of a sum with this is worth 1.
+# A float64 that is added to this is rounded to an integer: the last bit of the sum is worth 1.
 SHIFT = tl.constexpr(6755399441055744.0)
 DEKKER = tl.constexpr(134217729.0)
 

@@ -1,4 +1,4 @@
-"""Rows of few features in registers: a vector of numbers for each feature."""
+"""Loads of rows with few features: one vector in registers for each feature."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["features"]
 
 @triton.jit
 def features(source, at, mask, d: tl.constexpr):
-    """Return d vectors (or numbers): the features of the rows that start at `at`."""
+    """Return d vectors (or scalars): the features of the rows whose first feature is at `at`."""
     x = ()
     for f in tl.static_range(d):
         if mask is None:

@@ -1,4 +1,4 @@
-"""Scores of rows to a tile of centres, by matrix units: products, and starts as products, too."""
+"""Scores of rows to a tile of centres by matrix units; half squared norms are one more product."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ __all__ = [
     "group_of",
 ]
 
-# Features that are worked on at a time, and of the widest rows that programs keep: all are, then.
+# Features of one step, and the widest rows that programs keep in registers (in one step).
 CHUNK, WIDEST_IN_REGISTERS = 64, 256
-# Where there are more than UNGROUPED, the sums of so many are added to each other in float32: that
-# takes as many registers again, and loses less.
+# Rows wider than UNGROUPED are summed in groups of GROUP features, and the groups are added in
+# float32: that takes twice the registers and loses less precision.
 UNGROUPED, GROUP = 2048, 512
-# The least depth of a matrix unit's product.
+# The smallest depth of a matrix unit's product.
 HALF_NORM_WIDTH = tl.constexpr(16)
 
 
 def group_of(width: int) -> int:
-    """Return how many features are summed apart; 0 is all."""
+    """Return the number of features in a group of the sum; 0 means all."""
     return GROUP if width > UNGROUPED else 0
 
 
 def error_of_sums(width: int) -> float:
-    """Return the error of a sum of products, relative to that of their magnitudes."""
+    """Return the error bound of a sum of products, relative to the sum of their magnitudes."""
     return summation(width, group_of(width) or None)
 
 
@@ -40,7 +40,7 @@ def error_of_sums(width: int) -> float:
 def add_chunks(
     scores, y_block, mask, b_block, begin, end, CHUNK: tl.constexpr, STAGES: tl.constexpr
 ):  # fmt: skip
-    """Add the products of some features, chunk by chunk."""
+    """Add the products of the features from `begin` to `end`, chunk by chunk."""
     for skip in tl.range(begin, end, CHUNK, num_stages=STAGES):
         y = tl.load(y_block + skip, mask=mask[:, None], other=0.0)
         scores = tl.dot(y, tl.load(b_block + skip), scores)
@@ -53,9 +53,9 @@ def fp16_scores(
     COLUMNS: tl.constexpr, WIDE: tl.constexpr, CHUNK: tl.constexpr, GROUP: tl.constexpr,
     STAGES: tl.constexpr,
 ):  # fmt: skip
-    """Return the scores of a tile.
+    """Return the scores of a tile: shape (ROWS, COLUMNS).
 
-    Rows are in y, or, if WIDE, are read at `y_block` chunk by chunk where `mask` is set.
+    Rows are in `y`; with WIDE they are loaded from `y_block`, chunk by chunk, where `mask` is set.
     """
     ROWS: tl.constexpr = mask.shape[0]
     if WIDE:

@@ -1,9 +1,9 @@
 """Sums of products as integers, in the registers of a lane: a tuple of limbs.
 
-The integers of :func:`lloydia.exact.sums.limbs`.  A product plus ``1.5 * 2**52`` quanta of a limb,
-its *shift*, is rounded to the quantum: the last bit of such a float64 number is worth one.  So the
-bits of the sum are the limb's integer and the bits of the shift, and what is left of the product
-goes to the next limb.
+The integers are those of :func:`lloydia.exact.sums.limbs`.  A limb's *shift* is ``1.5 * 2**52``
+quanta.  A product plus the shift is rounded to the quantum, because the last bit of such a float64
+is worth one quantum.  The bits of that sum are the limb's integer plus the bits of the shift; the
+rounding error of the sum goes to the next limb.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def at_limb(quantum, bits, limb):
 
 @triton.jit
 def shifts_of(quantum, bits, LIMBS: tl.constexpr):
-    """Return a tuple of the numbers that round to the quanta of some limbs, the first one given."""
+    """Return the shifts of LIMBS limbs; `quantum` is that of the first."""
     finer = ((1023 - bits.to(tl.int64)) << 52).to(tl.float64, bitcast=True)
     shift = SHIFT * quantum
     out = ()
@@ -49,7 +49,7 @@ def shifts_of(quantum, bits, LIMBS: tl.constexpr):
 
 @triton.jit
 def reduced(p, quantum, bits, skip):
-    """Return what the limbs before limb `skip` leave of products."""
+    """Return the parts of products that remain after the limbs before limb `skip`."""
     finer = ((1023 - bits.to(tl.int64)) << 52).to(tl.float64, bitcast=True)
     shift = SHIFT * quantum
     for _ in range(skip):
@@ -60,10 +60,10 @@ def reduced(p, quantum, bits, skip):
 
 @triton.jit
 def add_limbs(sums, p, shifts, LIMBS: tl.constexpr):
-    """Add some limbs of products to a tuple of sums.
+    """Add LIMBS limbs of products to a tuple of sums.
 
-    A limb is added as the bits of the number that rounds it, so that each addition leaves the bits
-    of its shift too many: :func:`flush` takes them off.
+    Each addition adds the bits of a shifted number, shift included; :func:`flush` subtracts the
+    shifts again.
     """
     out = ()
     for limb in tl.static_range(LIMBS):
@@ -78,7 +78,7 @@ def add_products(
     sums, x, w, scale, quantum, shifts, bits, skip,
     LIMBS: tl.constexpr, SKIPS: tl.constexpr, WEIGHTED: tl.constexpr, RECOVER: tl.constexpr,
 ):  # fmt: skip
-    """Add signed weight times value to a tuple of sums."""
+    """Add sign times weight times value to a tuple of sums."""
     a = x.to(tl.float64) * scale
     p = a * w if WEIGHTED else a
     rest = reduced(p, quantum, bits, skip) if SKIPS else p
@@ -92,7 +92,7 @@ def add_products(
 
 @triton.jit
 def add_first_limb(sums, x, shifts, LIMBS: tl.constexpr):
-    """Add numbers of which limb 0 leaves nothing, as :func:`add_limbs` does."""
+    """Add numbers that are multiples of limb 0's quantum, as :func:`add_limbs` does."""
     out = (sums[0] + (x.to(tl.float64) + shifts[0]).to(tl.int64, bitcast=True),)
     for limb in tl.static_range(1, LIMBS):
         out = out + (sums[limb] + shifts[limb].to(tl.int64, bitcast=True),)
@@ -101,7 +101,7 @@ def add_first_limb(sums, x, shifts, LIMBS: tl.constexpr):
 
 @triton.jit
 def zeros(shape: tl.constexpr, LIMBS: tl.constexpr):
-    """Return a tuple of sums of nothing."""
+    """Return a tuple of LIMBS sums that are zero."""
     out = ()
     for _ in tl.static_range(LIMBS):
         out = out + (tl.zeros(shape, tl.int64),)
@@ -110,9 +110,9 @@ def zeros(shape: tl.constexpr, LIMBS: tl.constexpr):
 
 @triton.jit
 def flush(sums, added, shifts, at, limb_size, there, mask, LIMBS: tl.constexpr):
-    """Add a tuple of sums of `added` numbers to memory where `mask` is set; return the others.
+    """Add sums to memory where `mask` is set and return them as zeros; return the others unchanged.
 
-    Only the first `there` of them have a place.
+    `added` counts the additions in each sum.  Only the first `there` limbs have memory.
     """
     out = ()
     for limb in tl.static_range(LIMBS):
@@ -128,9 +128,9 @@ def flush_weights(
     sums, ones, added, shifts, at, limb_size, there, mask, bits, skip,
     LIMBS: tl.constexpr, WEIGHTED: tl.constexpr,
 ):  # fmt: skip
-    """Add weights to memory where `mask` is set, and return the others.
+    """Add weights to memory where `mask` is set, as :func:`flush` does, and return the others.
 
-    Without weights they are signed `ones`, whose only limb is the first, ``2**bits``.
+    Without weights the sums are signed counts in `ones`, whose only limb is the first: ``2**bits``.
     """
     if WEIGHTED:
         return flush(sums, added, shifts, at, limb_size, there, mask, LIMBS), ones
@@ -142,7 +142,7 @@ def flush_weights(
 
 @triton.jit
 def flush_reduced(sums, added, shifts, at, limb_size, there, mask, LIMBS: tl.constexpr):
-    """Add a tuple of sums to memory, those of all lanes as one; parameters are those of `flush`."""
+    """Add the sums of all lanes to one place in memory; the parameters are those of `flush`."""
     for limb in tl.static_range(LIMBS):
         own = sums[limb] - added.to(tl.int64) * shifts[limb].to(tl.int64, bitcast=True)
         total = tl.sum(own, 0)

@@ -1,4 +1,4 @@
-"""Numbers that are loaded soon are brought to the second cache: that takes no registers."""
+"""Prefetching into the L2 cache, which takes no registers."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from lloydia.backends.cuda.runtime.launching import COMPILED
 __all__ = ["prefetch"]
 
 LANES = tl.constexpr(THREADS)
-# Bytes that come together.
+# Bytes of a cache line.
 LINE = tl.constexpr(128)
 
 
 @triton.jit
 def prefetch(source, first, n, COUNT: tl.constexpr):
-    """Ask for COUNT of n numbers from the first on, by all threads; nobody waits for them.
+    """Prefetch COUNT of n numbers from `first` on, by all threads, without waiting.
 
-    `first` and `n` are 64-bit integers.  What is past the end is left out; without n there is none.
+    `first` and `n` are 64-bit integers.  Addresses past the end are clamped; n may be None.
     """
     if COMPILED:
         EACH: tl.constexpr = LINE // (source.dtype.element_ty.primitive_bitwidth // 8)

@@ -1,4 +1,4 @@
-"""Values by their rank: of so few that all are compared with all."""
+"""Order statistics of few values: each is compared with all others."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["ranked", "ranked_of"]
 
 @triton.jit
 def ranked(values, rank):
-    """Return the value of a rank, from 0, in each column of a tile; of equal ones all count."""
+    """Return the value of a rank, from 0, in each column of a tile; equal values have own ranks."""
     i = tl.arange(0, values.shape[0])
     own, other = values[:, None, :], values[None, :, :]
     before = (other < own) | ((other == own) & (i[None, :, None] < i[:, None, None]))
@@ -20,5 +20,5 @@ def ranked(values, rank):
 
 @triton.jit
 def ranked_of(values, rank):
-    """Return the value of a rank, from 0, of a vector."""
+    """Return the value of a rank, from 0, in a vector."""
     return tl.sum(ranked(values[:, None], rank), 0)

@@ -1,10 +1,10 @@
-"""Where an iteration stands: a few integers on the device that its kernels share.
+"""The state of a run: a few integers on the device that its kernels share.
 
-Nothing of an iteration is known to the host while the kernels of the next are queued.  What they
-need of each other is in one int32 tensor, ``run_state``.
+The host queues the kernels of an iteration before it has read anything of the iterations before.
+What these kernels pass to each other is in one int32 tensor, ``run_state``.
 
-A batch is iterated as one: its items lie one after the other in every tensor, each with a run
-state of its own, and are the third axis of every grid.  A data set by itself is a batch of one.
+A batch is iterated as one data set: its items follow each other in every tensor, each has a run
+state, and they are the third axis of every grid.  A single data set is a batch of size 1.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ __all__ = [
     "wait_for_previous_kernel",
 ]
 
-# Not 0: the kernels of an iteration return at once, and change nothing.
+# Not 0: the run has stopped; the kernels of an iteration return at once and change nothing.
 STOPPED = tl.constexpr(0)
-# What it is where centres moved so little that the run is over, and rows were assigned to them.
+# STOPPED where centres moved so little that the run is over, and rows were assigned to them.
 ASSIGNED = tl.constexpr(2)
-# Iterations completed.
+# Completed iterations.
 ITERATION = tl.constexpr(1)
-# Of this iteration: rows that changed, ambiguous rows after each stage, rows checked again.
+# Of this iteration: rows that changed, ambiguous rows, unresolved rows, rechecked rows.
 N_CHANGED = tl.constexpr(2)
 N_AMBIGUOUS = tl.constexpr(3)
 N_UNRESOLVED = tl.constexpr(4)
@@ -52,18 +52,18 @@ N_RECHECKED = tl.constexpr(5)
 # Of this iteration: clusters of weight 0, and programs that have computed their centres.
 N_EMPTY = tl.constexpr(6)
 TICKETS = tl.constexpr(7)
-# Rows ambiguous between more centres than have candidates (:mod:`matmul.candidates`).
+# Ambiguous rows that have a record of nine candidates (:mod:`matmul.candidates`).
 N_WIDE = tl.constexpr(8)
-# Rows that bounds left to be scored, and rows that they spared (:mod:`matmul.pruning.run`).
+# Active rows, which bounds leave to be scored, and pruned rows (:mod:`matmul.pruning.run`).
 N_ACTIVE = tl.constexpr(9)
 N_PRUNED = tl.constexpr(10)
-# The sum of the squares of the centres' movements, in any order: a float64.
+# The sum of the squared movements of centres, added in any order: a float64.
 SHIFT = tl.constexpr(12)
 SIZE = 16
 PITCH = tl.constexpr(SIZE)
 
 
-# Up to so many features, rows stay in registers and matrix units do not pay.
+# With at most this many features rows stay in registers, and matrix units do not pay.
 LOW_DIM_FEATURES = 8
 
 
@@ -90,13 +90,13 @@ def item_state(run_state):
 
 @triton.jit
 def first_row(n):
-    """Return the number of rows before those of this program's item; each has n."""
+    """Return how many rows precede those of this program's item; each item has n rows."""
     return tl.program_id(2).to(tl.int64) * n
 
 
 def programs_each(programs: int, batch_size: int) -> int:
-    """Return how many programs each item gets of a grid that fills the device.
+    """Return the number of programs for each item of a grid that fills the device.
 
-    Of several, twice an even share: some items are done before others.
+    Several items get twice an even share, because some of them stop before others.
     """
     return programs if batch_size == 1 else max(1, -(-2 * programs // batch_size))

@@ -1,6 +1,6 @@
-"""The numbers that integer sums of limbs stand for: the carry, and the leading digits.
+"""The numbers that integer sums of limbs represent: carry, then leading digits.
 
-As :func:`lloydia.exact.means.significand`, bit for bit.
+The results equal those of :func:`lloydia.exact.means.significand` bit for bit.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from lloydia.backends.cuda.device_functions.exact_numbers import two_sum
 
 __all__ = ["significand"]
 
-# Sums of ordinary rows have no more limbs.
+# Sums of ordinary rows have no more limbs than this.
 UNROLLED_LIMBS = tl.constexpr(2)
 
 
 @triton.jit
 def limb_sum(sums, offset, mask, limb, limb_size, replica_size, REPLICAS: tl.constexpr):
-    """Return one limb of some sums, the replicas added; `offset` has two dimensions."""
+    """Return one limb of sums, added over the replicas; `offset` has two dimensions."""
     at = sums + offset + limb * limb_size
     if REPLICAS == 1:
         return tl.load(at, mask=mask, other=0)
@@ -28,14 +28,14 @@ def limb_sum(sums, offset, mask, limb, limb_size, replica_size, REPLICAS: tl.con
 
 @triton.jit
 def carried(total, passes, bits):
-    """Return the digit of a limb, and what is over, which passes to the one before it, if any."""
+    """Return the digit of a limb, and the carry to the limb before it, if `passes`."""
     over = (total + (tl.full((), 1, tl.int64) << (bits - 1))) >> bits
     return tl.where(passes, total - (over << bits), total), over
 
 
 @triton.jit
 def with_digit(high, low, digit, used, bits):
-    """Return numbers in two parts after the next digit, where it is used."""
+    """Return numbers in two parts, extended by the next digit where `used`."""
     small = ((1023 - bits.to(tl.int64)) << 52).to(tl.float64, bitcast=True)
     top = digit.to(tl.float64)
     rest = (digit - top.to(tl.int64)).to(tl.float64)
@@ -48,7 +48,7 @@ def with_digit(high, low, digit, used, bits):
 def significand_in_loop(
     sums, offset, mask, n_limbs, bits, limb_size, replica_size, REPLICAS: tl.constexpr
 ):  # fmt: skip
-    """Return what :func:`significand` does, of any number of limbs."""
+    """Return what :func:`significand` does, for any number of limbs."""
     none = tl.zeros_like(offset).to(tl.int64)
     place = none
     over = none
@@ -76,7 +76,7 @@ def significand_unrolled(
 ):  # fmt: skip
     """Return what :func:`significand` does, for at most UNROLLED_LIMBS, all loaded at once."""
     none = tl.zeros_like(offset).to(tl.int64)
-    # Those that are not there are 0, which changes nothing.
+    # Missing limbs are 0, which changes nothing.
     totals = ()
     for limb in tl.static_range(UNROLLED_LIMBS):
         there = mask & (tl.full(offset.shape, limb, tl.int32) < n_limbs)
@@ -105,12 +105,12 @@ def significand(
 
     Parameters
     ----------
-    sums : int64
-        `offset`, of two dimensions, leads to the first limbs.
+    sums : int64, IN
+        `offset`, of two dimensions, gives the first limb of each sum.
     n_limbs, bits, limb_size : int
-        Limbs, the bits of each, and how far one is from the next.
+        The number of limbs, the bits of each, and the stride from limb to limb.
     replica_size : int
-        How far the REPLICAS of sums, which are added, are from each other.
+        The stride between the REPLICAS copies of the sums, which are added.
     """
     if n_limbs <= UNROLLED_LIMBS:
         high, low, place = significand_unrolled(

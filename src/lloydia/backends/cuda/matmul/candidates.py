@@ -1,15 +1,15 @@
-"""The second stage where :mod:`recheck_all` is not: the few centres that an ambiguous row can have.
+"""The candidates of ambiguous rows, where :mod:`recheck_all` would take too many centres.
 
-The scores of the ambiguous rows are computed once more, and four columns are named that the least
-are among (:func:`lloydia.backends.cuda.matmul.top_two.crossed`).  Where all other scores are
-above a row's limit (:mod:`lloydia.exact.half_certificate`), those are its *candidates*, between
-which :mod:`recheck_pairs` decides.  Of the other rows, most have theirs among nine columns; a few
-are left to the last stage.
+The scores of the ambiguous rows are computed again, and four columns are named that contain the
+best ones (:func:`lloydia.backends.cuda.matmul.top_two.crossed`).  If all other scores are above a
+row's limit (:mod:`lloydia.exact.half_certificate`), these four columns are its *candidates*, and
+:mod:`recheck_pairs` compares them.  Most of the other rows have nine columns as candidates; the
+rows that have more are *unresolved*.
 
-The four stand where the row stands in the list of the ambiguous ones; until then, what the first
-stage has found of it does.  The nine are in a record, with the row, that takes the places of three
-such rows; records are written from the end.  A row is also left to the last stage where there is no
-place for its record.
+Layout: the four candidates of a row are at the row's place in the list of ambiguous rows; before
+this stage that place holds what the first stage found.  Nine candidates are in a record with their
+row; a record takes the places of three rows, and records are written from the end.  A row without
+room for its record is unresolved too.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from lloydia.exact.half_certificate import canonical_error
 
 __all__ = ["COUNT", "NINE", "RECORD", "nominate", "record_at"]
 
-# Candidates of a row, those of a row with a record, and the places that it takes.
+# Candidates of a row, candidates in a record, and the places that a record takes.
 COUNT, NINE, RECORD = tl.constexpr(4), tl.constexpr(9), tl.constexpr(3)
 # Slots of a tile of scores.
 SLOTS = 32
@@ -57,7 +57,7 @@ SLOTS = 32
 
 @dataclass(frozen=True)
 class Tiling:
-    """How this stage is cut; `stages` are loads on their way, `programs` those a multiprocessor."""
+    """How this stage is tiled: `stages` of prefetching, `programs` on each multiprocessor."""
 
     rows: int
     max_columns: int
@@ -67,10 +67,10 @@ class Tiling:
 
     @staticmethod
     def choose(wide: bool) -> Tiling:
-        """Return the fastest measured on an H200.
+        """Return the fastest tiling measured on an H200.
 
-        Programs that keep their rows are small, so that several share a multiprocessor; of wide
-        rows one does, that reads centres less often and has more chunks on their way.
+        Programs that keep their rows in registers are small, so that several share a
+        multiprocessor.  For wide rows one program reads centres less often and prefetches more.
         """
         if wide:
             return Tiling(128, 128, warps=8, stages=4, programs=2)
@@ -79,7 +79,7 @@ class Tiling:
 
 @triton.jit
 def record_at(candidates, n, position):
-    """Return where some records are, counted from the end."""
+    """Return pointers to records by number, which is counted from the end."""
     return candidates + (n - RECORD * (position.to(tl.int64) + 1)) * COUNT
 
 
@@ -94,7 +94,7 @@ def candidates_kernel(
     """Write the candidates of each listed row, or -1, or a record; list the unresolved rows."""
     wait_for_previous_kernel()
     run_state = item_state(run_state)
-    # Asked for together.
+    # Both loads are in flight at once.
     stopped, n_listed = tl.load(run_state + STOPPED), tl.load(run_state + N_AMBIGUOUS)
     if stopped != 0:
         return
@@ -156,7 +156,7 @@ def candidates_kernel(
             canonical,
         )
         known = others > top
-        # Rows may be fewer than threads: all have loaded what one overwrites.
+        # Rows may be fewer than threads: all threads have loaded before one overwrites.
         tl.debug_barrier()
         for i in tl.static_range(COUNT):
             j = crossing(slot[i // 2], cell[i % 2], SLOTS)
@@ -184,9 +184,10 @@ def nominate(
     candidates: torch.Tensor,
     run_state: torch.Tensor,
 ) -> None:
-    """Queue it: `candidates` of the ambiguous rows, shape (n, COUNT), or a place in `unresolved`.
+    """Queue the search for candidates of the ambiguous rows; rows without go to `unresolved`.
 
-    They begin with a centre, mostly the nearest, or -1, and the bits of a score: at least its own.
+    `candidates`, of shape (n, COUNT), begins with the label of the first stage (or -1) and the bits
+    of an upper bound of its score.
     """
     wide, rows = fp16_rows.width > WIDEST_IN_REGISTERS, fp16_rows.rows
     cut = Tiling.choose(wide)

@@ -1,4 +1,4 @@
-"""The verdict on the first stage's labels: certified, or ambiguous."""
+"""Certify the labels of the first stage: each row is certified or ambiguous."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from lloydia.exact.half_certificate import canonical_error
 
 __all__ = ["certify"]
 
-# Rows that a program judges.
+# Rows of a program.
 CERTIFIED_ROWS = 512
 
 
@@ -35,16 +35,16 @@ def certify_kernel(
     numbers, summed, canonical, labels, changed_rows, changed_old, ambiguous, candidates, run_state,
     ROWS: tl.constexpr,
 ):  # fmt: skip
-    """Give rows that are certified their labels; list the others, with what was found of them.
+    """Write the labels of certified rows, and list the ambiguous rows.
 
-    The first stage has left what :func:`packed_top_two.unpacked` tells of; where `packed_ptr` is
-    None, the least score, the next and the column of the least.
+    The scores come from `packed_ptr` (:func:`packed_top_two.unpacked`) or, where that is None, from
+    `best_ptr`, `second_ptr` and `found`.
 
-    A kernel of its own: what waits for atomics would keep a matrix unit waiting.
+    This is a kernel of its own because its atomics would keep a matrix unit waiting.
     """
     wait_for_previous_kernel()
     run_state = item_state(run_state)
-    # Not a return: all else is on its way while this is waited for.
+    # No early return: the loads below are already in flight.
     n_now = tl.where(tl.load(run_state + STOPPED) != 0, 0, n)
     batch_item = tl.program_id(2).to(tl.int64)
     first = first_row(n)
@@ -52,7 +52,7 @@ def certify_kernel(
     rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     mask = rows < n
     counts = rows < n_now
-    # Among all items' rows, whose numbers are 32-bit integers.
+    # Row numbers among the rows of all items fit in 32 bits.
     rows += first.to(tl.int32)
     old = tl.load(labels + rows, mask=mask, other=0)
     norm = tl.load(norm_ptr + rows, mask=mask, other=0.0)
@@ -86,7 +86,7 @@ def certify(
     changed_old: torch.Tensor,
     run_state: torch.Tensor,
 ) -> None:
-    """Queue it: labels of rows, and the ambiguous ones, with what the first stage has found."""
+    """Queue the certification of the first stage's labels."""
     fp16_rows, centers, n = scan.fp16_rows, scan.centers, scan.rows.n_samples
     launch(
         certify_kernel, (ceil_div(n, CERTIFIED_ROWS), 1, scan.rows.batch_size),

@@ -1,6 +1,7 @@
-"""Centres in half precision, in the frame of the rows (:mod:`rows.fp16_rows`), and their starts.
+"""Centres in half precision, in the frame of the rows (:mod:`rows.fp16_rows`).
 
-A centre is stored as ``-fl16(c')`` beside upper bounds of its norm and of what rounding left out.
+A centre c' is stored as ``-fl16(c')``, with upper bounds of its norm and of its rounding error, and
+with half its squared norm.
 """
 
 from __future__ import annotations
@@ -36,11 +37,11 @@ from lloydia.backends.cuda.runtime.launching import EXACT, ceil_div, launch
 
 __all__ = ["Fp16Centers", "packs_in_update"]
 
-# Programs that pack centres, each leaving the sums of its share.
+# Programs that pack centres; each leaves partial sums of the bounds.
 PACKERS = 256
-# Centres packed at a time, and those whose starts are written by a program.
+# Centres that a program packs at a time, and centres whose half norms a program writes.
 GROUP, STARTED = 16, 32
-# Of more centres the last program to end an iteration would have too much to do.
+# With more centres the packing would delay the last program of an update too much.
 MAX_CENTERS_PACKED_BY_UPDATE = 256
 
 
@@ -50,9 +51,9 @@ def centers_kernel(
     high_ptr, square_ptr, norm_ptr, residual_ptr, columns, size, partial, typical, tickets,
     run_state, BLOCK: tl.constexpr, GROUP: tl.constexpr, PROGRAMS: tl.constexpr,
 ):  # fmt: skip
-    """Store centres, a group at a time, and upper bounds of their norms and rests.
+    """Store centres in half precision, with upper bounds of their norms and rounding errors.
 
-    Of near centres; others have the square -1.  The last program writes the means of the bounds.
+    Centres that are too far have the square -1.  The last program writes the means of the bounds.
     """
     wait_for_previous_kernel()
     if tl.load(item_state(run_state) + STOPPED) != 0:
@@ -103,7 +104,7 @@ def centers_kernel(
     tl.store(partial + 2 * PROGRAMS + program, tl.sum(count, 0))
     tl.debug_barrier()
     if tl.atomic_add(tickets, 1) == tl.num_programs(0) - 1:
-        # The last one here: everyone's sums are written.
+        # This is the last program: the partial sums of all are written.
         every = tl.arange(0, PROGRAMS)
         many = tl.sum(tl.load(partial + 2 * PROGRAMS + every, volatile=True), 0)
         for which in tl.static_range(2):
@@ -117,16 +118,16 @@ def half_norms_kernel(
     square_ptr, norm_ptr, residual_ptr, typical, numbers, size, summed, bias_ptr, half_norm_ptr,
     half_norm_f32_ptr, coefficients_ptr, run_state, GROUP: tl.constexpr,
 ):  # fmt: skip
-    """Store by how much scores are lowered, their starts, and the terms of limits.
+    """Store the score bias, the half squared norm and the bound coefficients of each centre.
 
-    A start is the sum of three float16 numbers, times a unit, and zeros after them.
+    A half norm is stored as three float16 numbers, whose sum times the unit it is, and zeros.
     """
     wait_for_previous_kernel()
     if tl.load(item_state(run_state) + STOPPED) != 0:
         return
     typical += tl.program_id(2) * 2
     numbers += tl.program_id(2) * NUMBERS
-    # Among the centres of all items.
+    # Center numbers are among the centres of all items.
     j = tl.program_id(2).to(tl.int64) * size + tl.program_id(0) * GROUP + tl.arange(0, GROUP)
     frame = of_frame(numbers)
     score_bias, half_norm, coefficients = half_norm_of(
@@ -150,32 +151,31 @@ def half_norms_kernel(
 
 
 def packs_in_update(k: int, width: int) -> bool:
-    """Return whether the end of an iteration packs its centres, of this width in half precision."""
+    """Return whether the update packs its k centres, whose stored width is `width`."""
     return k <= MAX_CENTERS_PACKED_BY_UPDATE and width <= WIDEST_IN_REGISTERS
 
 
 class Fp16Centers:
-    """k centres in half precision, for tiles of `tile` columns; k an item of a batch.
+    """k centres of each batch item in half precision, for tiles of `tile` columns.
 
     Attributes
     ----------
     high : torch.Tensor of shape (padded k, width), float16
-        The negative of the centre, nearly.
+        The negative of each centre, rounded.
     half_norm : torch.Tensor of shape (padded k, HALF_NORM_WIDTH), float16
-        ``|high|^2 / 2 + shift``, lowered, the sum of three numbers, times a unit.
-    single : torch.Tensor of shape (padded k,), float32
-        The same, rounded.
+        ``|high|^2 / 2 + shift`` less the score bias: three numbers whose sum times the unit it is.
+    half_norm_f32 : torch.Tensor of shape (padded k,), float32
+        The same, rounded to float32.
     square : torch.Tensor of shape (padded k,), float64
-        ``|high|^2``; -1 for centres that are too far, and for none.
+        ``|high|^2``; -1 for centres that are too far, and for padding.
     norm, residual, score_bias : torch.Tensor of shape (padded k,), float32
-        B_j, g_j and e_j; 0 for those.
+        B_j, g_j and e_j of :mod:`lloydia.exact.half_certificate`; 0 where `square` is -1.
     bound_coefficients : torch.Tensor of shape (padded k,), int64
-        What limits take of them: :func:`lloydia.backends.cuda.rows.packing.coefficients_of`; 0 for
-        those.
+        See :func:`lloydia.backends.cuda.rows.packing.coefficients_of`; 0 where `square` is -1.
     columns : torch.Tensor of shape (batch_size, d, padded k)
-        The centres themselves, a feature after the other.
+        The centres themselves, feature by feature.
     typical : torch.Tensor of shape (batch_size, 2), float32
-        B and g: the means.
+        The means B and g of `norm` and `residual`.
     """
 
     def __init__(self, fp16_rows: Fp16Rows, k: int, tile: int) -> None:
@@ -198,7 +198,7 @@ class Fp16Centers:
             dtype=fp16_rows.rows.wide,
         )
         self.typical = torch.empty((self.batch_size, 2), **single)
-        # Programs without centres leave theirs 0.
+        # Programs without centres leave their partial sums 0.
         self.partial = torch.zeros((self.batch_size, 3, PACKERS), device=device, dtype=torch.int64)
         self.tickets = torch.zeros(self.batch_size, device=device, dtype=torch.int32)
 
@@ -221,7 +221,7 @@ class Fp16Centers:
         )  # fmt: skip
 
     def arguments(self, fp16_rows: Fp16Rows) -> tuple:
-        """Return what :func:`~update.means.finish_kernel` packs centres by."""
+        """Return the arguments by which :func:`~update.means.finish_kernel` packs centres."""
         return (
             fp16_rows.origin, fp16_rows.numbers, self.high, self.square, self.norm, self.residual,
             self.columns, fp16_rows.width, self.size, self.typical, error_of_sums(fp16_rows.width),

@@ -1,12 +1,12 @@
 """The first stage for few centres and features on Hopper: :mod:`resident_scan`, in Gluon.
 
-The two kernels share what is done with scores, and find the same.  A *group* is a warpgroup with a
-block of rows at a time: it multiplies, and then compares.  On Hopper integer arithmetic takes
-nearly twice as long while the matrix unit adds to float32 sums, and the unit serves all groups that
-ask for it at once, each the slower.  So where sums leave room for three groups only, they are
-those of one program and take turns: one multiplies while the others compare.  All else that a block
-needs is done in the shadow of a product: to ask for rows to come, to see that the next have
-arrived, and to tell of the block before.
+Both kernels do the same with scores and give the same results.  A *group* is a warpgroup that takes
+one block of rows at a time: it multiplies, then compares.  On Hopper, integer arithmetic takes
+nearly twice as long while the matrix unit adds to float32 sums, and groups that use the matrix unit
+at once slow each other down.  So where registers allow three groups only, these belong to one
+program and take turns: one multiplies while the others compare.  All other work of a block happens
+during a product: it prefetches rows, waits for the next ones, and writes the results of the block
+before.
 """
 
 from __future__ import annotations
@@ -48,21 +48,21 @@ from lloydia.backends.cuda.runtime.launching import ceil_div, launch, processors
 
 __all__ = ["hopper_kernel", "hopper_scan"]
 
-# Names that Triton 3.6 has for what later ones call otherwise.
+# Names of Triton 3.6 that later versions changed.
 copy_async = getattr(async_copy, "async_load", None) or async_copy.async_copy_global_to_shared
 barrier = getattr(gl, "barrier", None) or gl.thread_barrier
 
-# Rows of a block: those of one warpgroup; blocks of them in a group's memory, mostly.
+# Rows of a block, which are those of one warpgroup, and how many blocks a group's memory holds.
 ROWS, WARPS, STAGES = gl.constexpr(64), 4, 3
-# Programs of so many columns, of a group each, that registers leave room for on a multiprocessor;
-# of more columns, groups of the only program, their blocks in memory, and registers of a thread.
+# Programs of one group, by number of columns, for which a multiprocessor has registers; with more
+# columns: the groups of the only program, their blocks in memory, and registers of a thread.
 RESIDENT = {64: 8, 128: 5}
 GROUPS, GROUP_STAGES, GROUP_REGISTERS = 3, 4, 168
-# The memory of a multiprocessor, and what of it each program takes beside its own, in bytes.
+# Shared memory of a multiprocessor, and what each program takes of it besides its own, in bytes.
 MEMORY, OWN = 228 << 10, 1 << 10
 START = gl.constexpr(HALF_NORM_WIDTH.value)
-# Of a warpgroup's scores a thread holds two neighbouring columns of every eight, of two rows, 8
-# apart: of four numbers a row, those of BOTH_ROWS.  ONE_ROW has two of one row in a thread instead.
+# Each thread holds two neighbouring columns of every eight of a warpgroup's scores, for two rows
+# that are 8 apart; BOTH_ROWS has four numbers of each row.  ONE_ROW has two of one row instead.
 BOTH_ROWS = gl.constexpr(
     gl.DistributedLinearLayout(
         reg_bases=[[8, 0]],
@@ -85,7 +85,7 @@ ONE_ROW = gl.constexpr(
 
 @gluon.jit
 def copy_table(source, target, layout: gl.constexpr):
-    """Ask for a table, row by row."""
+    """Start the copy of a table, row by row."""
     row = gl.arange(0, target.shape[0], gl.SliceLayout(1, layout))
     f = gl.arange(0, target.shape[1], gl.SliceLayout(0, layout))
     copy_async(target, source + row[:, None] * target.shape[1] + f[None, :])
@@ -93,7 +93,7 @@ def copy_table(source, target, layout: gl.constexpr):
 
 @gluon.jit
 def copy_rows(source, target, first, n, layout: gl.constexpr):
-    """Ask for the block of rows from `first` on, or the last one."""
+    """Start the copy of the block of rows from `first` on, or of the last block."""
     WIDTH: gl.constexpr = target.shape[1]
     row = gl.arange(0, ROWS, gl.SliceLayout(1, layout))
     f = gl.arange(0, WIDTH, gl.SliceLayout(0, layout))
@@ -104,9 +104,9 @@ def copy_rows(source, target, first, n, layout: gl.constexpr):
 
 @gluon.jit
 def arrived(PENDING: gl.constexpr):
-    """Wait for all copies but the latest PENDING, by all threads, which meet here.
+    """Wait for all copies but the latest PENDING; all threads synchronise here.
 
-    Then the matrix unit may read what they have copied.
+    Afterwards the matrix unit may read the copied rows.
     """
     async_copy.wait_group(PENDING)
     fence_async_shared()
@@ -124,7 +124,7 @@ def write_packed(found, n, skip, staging, complete):
 
 @gluon.jit
 def memory_of_group(WIDTH: gl.constexpr, STAGES: gl.constexpr):
-    """Return room for a group's rows and for what its threads have found, and its turn."""
+    """Return shared memory for a group's rows and results, and the barrier of its turn."""
     wide: gl.constexpr = gl.NVMMASharedLayout(2 * WIDTH, 16, 2)
     plain: gl.constexpr = gl.SwizzledSharedLayout(1, 1, 1, [1, 0])
     y = gl.allocate_shared_memory(gl.float16, [STAGES, ROWS, WIDTH], wide)
@@ -139,20 +139,20 @@ def scan_blocks(
     y_ptr, found, n, end, step, start_unit, raised, centers, starts,
     first, y, staging, turn, next_turn, WAITS: gl.constexpr, SLOTS: gl.constexpr,
 ):  # fmt: skip
-    """Scan every so many blocks of rows: all that a group does.
+    """Scan the blocks of one group.
 
-    Groups that take turns do so from the first on, which does not wait at first: WAITS is 0 for it,
-    1 for the others, and None for a group by itself.  Block i of a group comes
-    after block i of the group before it, and of the first group after block i - 1 of the last;
-    groups run out of blocks in that order.  So every turn that is waited for is handed on, and none
-    is handed on again before it was taken.
+    Groups take turns.  WAITS is 0 for the first group, whose first turn does not wait, 1 for the
+    others, and None for a group by itself.  Block i of a group comes after block i of the group
+    before it; block i of the first group comes after block i - 1 of the last.  Groups run out of
+    blocks in that order, so every turn that a group waits for is passed on, and no turn is passed
+    on twice before it is taken.
     """
     STAGES: gl.constexpr = y.shape[0]
     WIDTH: gl.constexpr = y.shape[2]
     COLUMNS: gl.constexpr = centers.shape[0]
     sums: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, COLUMNS, 16])
     operand: gl.constexpr = gl.DotOperandLayout(0, sums, 2)
-    # Of each thread 16 bytes.
+    # 16 bytes for each thread.
     of_wide: gl.constexpr = gl.BlockedLayout([1, 8], [256 // WIDTH, WIDTH // 8], [4, 1], [1, 0])
     part = gl.arange(0, START, gl.SliceLayout(0, operand))[None, :]
     units = gl.where(part < 3, start_unit, gl.zeros((ROWS, START), gl.float16, operand))
@@ -164,19 +164,19 @@ def scan_blocks(
     arrived(STAGES - 2)
     for skip in range(first, end, step):
         if WAITS is not None:
-            # The phase of this block; where nobody has arrived yet, the first group passes.
+            # The phase of this block; before any arrival the first group does not wait.
             mbarrier.wait(turn, (turns + WAITS + 1) & 1)
             turns += 1
         scores = warpgroup_mma(
             y.index(here), centers.permute((1, 0)), none, use_acc=False, is_async=True
         )
         scores = warpgroup_mma(units, starts.permute((1, 0)), scores, is_async=True)
-        # All threads meet in it: they have waited for the product of the block before, whose rows
-        # the copy overwrites, and have written what they found.
+        # All threads synchronise here: the product of the block before, whose rows the copy
+        # overwrites, is complete, and its results are written.
         arrived(STAGES - 3)
         copy_rows(y_ptr, y.index(coming), skip + (STAGES - 1) * step, n, of_wide)
         if WAITS is not None:
-            # What others ask of the matrix unit from now on comes after this.
+            # Products that other groups start from here on follow this one.
             mbarrier.arrive(next_turn)
         write_packed(found, n, skip - step, staging, skip != first)
         scores = warpgroup_mma_wait(0, deps=[scores])
@@ -197,7 +197,7 @@ def hopper_kernel(
     WIDTH: gl.constexpr, COLUMNS: gl.constexpr, SLOTS: gl.constexpr, STAGES: gl.constexpr,
     GROUPS: gl.constexpr, REGISTERS: gl.constexpr,
 ):  # fmt: skip
-    """Write what :func:`resident_scan.resident_kernel` does, of one tile of centres."""
+    """Write what :func:`resident_scan.resident_kernel` does, for one tile of centres."""
     wide: gl.constexpr = gl.NVMMASharedLayout(2 * WIDTH, 16, 2)
     half_norm_layout: gl.constexpr = gl.NVMMASharedLayout(2 * START, 16, 2)
     of_wide: gl.constexpr = gl.BlockedLayout([1, 8], [256 // WIDTH, WIDTH // 8], [4, 1], [1, 0])
@@ -228,7 +228,7 @@ def hopper_kernel(
         y1, staging1, turn1 = memory_of_group(WIDTH, STAGES)
         y2, staging2, turn2 = memory_of_group(WIDTH, STAGES)
         arrived(0)
-        # Arguments of groups are no tuples themselves.
+        # A group's arguments may not be tuples.
         gl.warp_specialize(
             [
                 (scan_blocks, (
@@ -250,7 +250,7 @@ def hopper_kernel(
 
 @dataclass(frozen=True)
 class Tiling:
-    """How the scan is cut: programs of a multiprocessor, groups of each, and blocks of a group."""
+    """How the scan is tiled: programs on a multiprocessor, groups of each, blocks of a group."""
 
     resident: int
     groups: int
@@ -259,10 +259,10 @@ class Tiling:
 
     @staticmethod
     def of(width: int, columns: int) -> Tiling:
-        """Return that of a width of rows and so many columns: the fastest measured on an H200.
+        """Return the fastest tiling measured on an H200 for a width of rows and some columns.
 
-        RESIDENT is as many as memory or registers, of what compilers take, leave room for: were
-        there room for more, some multiprocessors would get more of them than others.
+        RESIDENT is the number of programs for which compiled kernels leave memory and registers:
+        with room for more, some multiprocessors would get more programs than others.
         """
         if columns not in RESIDENT:
             return Tiling(1, GROUPS, GROUP_STAGES, GROUP_REGISTERS)
@@ -277,9 +277,9 @@ def hopper_scan(
     found: torch.Tensor,
     run_state: torch.Tensor,
 ) -> None:
-    """Queue it: see :func:`resident_scan.resident_scan`; with padding, centres are a power of 2."""
+    """Queue :func:`resident_scan.resident_scan` for k, with padding, that is a power of two."""
     rows, width, columns = fp16_rows.rows, fp16_rows.width, centers.size
-    assert rows.n_samples >= ROWS.value  # The last block is a whole one.
+    assert rows.n_samples >= ROWS.value  # The last block is complete.
     cut = Tiling.of(width, columns)
     programs = programs_each(cut.resident * processors(rows.device), rows.batch_size)
     needed = ceil_div(rows.n_samples, cut.groups * ROWS.value)

@@ -1,4 +1,4 @@
-"""The score that no nearest centre can pass: :func:`lloydia.exact.half_certificate.limit`."""
+"""The limit that a nearest centre's score cannot exceed, as in lloydia.exact.half_certificate."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from lloydia.exact import half_certificate
 
 __all__ = ["limit", "limit_of"]
 
-# float32 rounding of what is added to the least score: raised by a part, it needs half of that more
-# (u >= 2 b), and the other half covers its rounding.  Then that of the sum.
+# The relative increase that covers the float32 rounding of what is added to the best score: half of
+# it for the addend (u >= 2 b), the other half for its own rounding.  Then that of the sum.
 GROW, GROW_SUM = tl.constexpr(1.0 + 2.0**-16), tl.constexpr(1.0 + 2.0**-22)
-# A rounding of float32.
+# One rounding of float32.
 ROUNDING = tl.constexpr(2.0**-24)
 LAST_STEP = tl.constexpr(half_certificate.LAST_STEP)
 
 
 @triton.jit
 def limit(best_score, norm, residual, norms, residuals, fixed, shift, radius, summed, canonical):
-    """As :func:`lloydia.exact.half_certificate.limit`, in float32, rounded up.
+    """Return :func:`lloydia.exact.half_certificate.limit` in float32, rounded up.
 
-    Of the centre and the usual one together: `norms` are ``B_1 + B``, `residuals` ``g_1 + g``,
-    `fixed` all that depends on no row (:func:`rows.packing.coefficients_of`).
+    `norms` is ``B_1 + B`` and `residuals` is ``g_1 + g``, of the row's centre and the typical one;
+    `fixed` is the part that depends on no row (:func:`rows.packing.coefficients_of`).
     """
     fixed += (summed + LAST_STEP) * norm * norms + residual * (residual + residuals)
     square = norm * norm
-    # The subtraction of shift is rounded relative to its operands, and so is the square.
+    # The subtraction of shift is rounded relative to its operands, as the square is.
     square = tl.maximum(square + 2.0 * (best_score - shift + fixed), 0.0) + (
         square + best_score + shift
     ) * (8 * ROUNDING)
@@ -46,10 +46,9 @@ def limit(best_score, norm, residual, norms, residuals, fixed, shift, radius, su
 def limit_of(
     found, wanted, score, norm, residual, coefficients_ptr, shift, radius, summed, canonical
 ):  # fmt: skip
-    """Return the limits of some rows, given a score of each and whose it is (or -1).
+    """Return the limits of rows, given one score of each and the column it belongs to (or -1).
 
-    The terms (:func:`rows.packing.coefficients_of`) of their centres are loaded for those in
-    `wanted` only, whose limits are meant.
+    The bound coefficients of the columns are loaded only where `wanted` is set.
     """
     coefficients = tl.load(coefficients_ptr + tl.maximum(found, 0), mask=wanted, other=0)
     both = (coefficients >> 32).to(tl.int32)

@@ -1,4 +1,4 @@
-"""The memory of a run over rows of more features: labels, lists, sums and centres."""
+"""The memory of a run with more than 8 features: labels, lists, sums and centres."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["TensorMemory", "TensorRows"]
 
 @lru_cache
 def layout_of(n: int, shape: tuple[int, int, int], n_limbs: int, wide: torch.dtype) -> Offsets:
-    """Return the parts of what a run over n rows needs of a :class:`TensorMemory`."""
+    """Return the offsets of the tensors of a :class:`TensorMemory` for n rows."""
     n_slots, k, d = shape
     whole, long, clean = torch.int32, torch.int64, (torch.uint8, (CLEAN,))
     return offsets_of_parts(
@@ -32,18 +32,18 @@ def layout_of(n: int, shape: tuple[int, int, int], n_limbs: int, wide: torch.dty
 
 
 class TensorRows(SummedRows, RowsWithFp16, RunRows, Protocol):
-    """Rows that a run iterates over; what is known of them may be a guess until the host looks.
+    """Rows that a run iterates over; some facts about them may be guesses until the host checks.
 
     Attributes
     ----------
     expected : int or None
-        How many limbs their sums will probably have.
+        How many limbs the sums will probably have.
     knows_grid : bool
-        Whether the grid, or a guess of it, is there without waiting for the device.
+        Whether the grid, or a guess of it, is available without waiting for the device.
     unchecked : bool
-        Whether what the device found of them was not looked at.
+        Whether the host has yet to check what the device found about the rows.
     measured : int64 tensor, or None
-        The bounds of their magnitudes, on the device.
+        The bounds of the magnitudes, on the device.
     """
 
     unchecked: bool
@@ -54,17 +54,17 @@ class TensorRows(SummedRows, RowsWithFp16, RunRows, Protocol):
     @property
     def knows_grid(self) -> bool: ...
     def guess(self) -> bool:
-        """Return whether a guess is taken for the grid."""
+        """Return whether a guess is used as the grid."""
 
     def limit(self) -> torch.Tensor | None:
-        """Return the sum of squares of movements that a run ends at, on its way."""
+        """Return the sum of squared movements at which a run ends: a tensor on the device."""
 
     def ask(self) -> AsyncCopy:
         """Queue the copy of the bounds to the host."""
 
 
 class TensorMemory:
-    """Tensors, most of which are parts of one; plans have those of the scan and of the update.
+    """The tensors of a run, most of which are parts of one arena.
 
     Attributes
     ----------
@@ -79,17 +79,17 @@ class TensorMemory:
     run_state : int32 (SIZE,)
         See :mod:`lloydia.backends.cuda.device_functions.run_state`.
     limit : float64 (1,), or None
-        The sum of squares of movements that the run ends at, once it is on its way.
+        The sum of squared movements at which the run ends, once it is queued.
     shape : tuple of int
         n_slots, k, d.
     n_limbs : int
-        For which the arena has room.
+        How many limbs of sums the arena has room for.
     settles : int
-        1: iterations end at one with empty clusters; or 0.
+        1 if the run stops at an iteration with empty clusters, else 0.
     packs_next : bool
-        Whether iterations end with the packing of the next one's centres.
+        Whether an iteration ends with the packing of the next one's centres.
     arena : Arena
-        Up to the history it begins with zeros.
+        It begins with zeros, up to the history.
     """
 
     rows: TensorRows
@@ -100,22 +100,22 @@ class TensorMemory:
     limit: torch.Tensor | None = None
 
     def _take(self) -> None:
-        """Take the memory; nothing of it is written."""
+        """Allocate the memory, without initialising it."""
         rows, n = self.rows, self.rows.n_samples
         offsets = layout_of(n, self.shape, self.n_limbs, rows.wide)
-        # These outlive a run.
+        # These two outlive the run.
         self.current = torch.empty(self.shape[1:], dtype=rows.wide, device=rows.device)
         self.labels = torch.empty(n, dtype=torch.int32, device=rows.device)
         self.arena = Arena(rows.device, offsets)
 
     @property
     def key(self) -> tuple:
-        """What launches depend on of it, but for its memory."""
+        """What launches depend on, besides the addresses of the memory."""
         return self.shape, self.n_limbs, self.settles, self.packs_next, self.limit is None
 
     @property
     def buffers(self) -> list[torch.Tensor]:
-        """All memory that recordings need, but for what follows."""
+        """All memory that recorded launches refer to, except `scan`, `cluster_sums` and `sums`."""
         limit = [] if self.limit is None else [self.limit]
         return [self.current, self.labels, self.arena.whole, *limit]
 
@@ -141,12 +141,12 @@ class TensorMemory:
 
     @cached_property
     def scan(self) -> TensorScan:
-        """What assigns rows."""
+        """The scan, which assigns rows."""
         return TensorScan(self.rows, self.shape[1])
 
     @cached_property
     def cluster_sums(self) -> ClusterSums:
-        """What moves rows that changed."""
+        """What adds changed rows to the sums of clusters."""
         return ClusterSums(self.rows, self.shape[1])
 
     @cached_property
@@ -159,7 +159,7 @@ class TensorMemory:
         return torch.zeros((1, n_limbs, k, d + 1), dtype=torch.int64, device=self.rows.device)
 
     def slot(self, iteration: int) -> int:
-        """Return where the centres and the report of an iteration are."""
+        """Return the slot of an iteration's centres and report."""
         return iteration % self.shape[0]
 
     def before(self, iteration: int) -> torch.Tensor:

@@ -1,16 +1,16 @@
-r"""The least score of each row, its column, and a bound of all others, of few scores.
+r"""The best score of each row, its column, and a bound of all others, for few columns.
 
-As in :mod:`top_two`, but with names in numbers instead of registers of their own.  A thread's
-scores of a row are a table of *cells* by *slots*; its least of all is in the least slot and the
-least cell, any other score is in another slot or in another cell.  So what is compared of each
-score is two minima, and only those of slots and cells are given names and compared further.
+As in :mod:`top_two`, the scores that a thread has of a row form a table of *column blocks* by
+*slots*.  The best score is in the best slot and the best column block; every other score is in
+another slot or another block.  So each score takes part in two minima, and only the minima are
+given names and compared further.
 
-Scores are at least SMALLEST_SCORE and less than 2**33: of such numbers the four highest bits are
-the same.  So a name of four bits is added to 16 times the bits, as unsigned integers of 32 bits,
-and nothing is lost.  What threads tell of a row are the least slot, with its name, and a bound of
-all others, in which the five lowest bits are a name, too: the cell and the thread.  Where two
-scores are one but for those bits, the least slot and the least cell may be of both: then no column
-is named.  For a row with scores out of that range any existing column may be named.
+Scores are at least SMALLEST_SCORE and less than 2**33, so their four highest bits are equal.
+Therefore 16 times the bits plus a name of four bits fits in an unsigned 32-bit integer without
+loss.  A row's result is its best slot, with its name, and a bound of all others, whose five lowest
+bits are a name too: the column block and the thread.  Where two scores differ in those bits only,
+the best slot and the best block may belong to different scores; then no column is named.  For a row
+with scores out of that range any existing column may be named.
 """
 
 from __future__ import annotations
@@ -35,31 +35,31 @@ __all__ = [
     "with_name",
 ]
 
-# Columns of all centres.
+# The most columns of all centres.
 MAX_RESIDENT_COLUMNS = 256
-# What the bits of a score are multiplied by to make room for a name.  Kernels take it as an
-# argument: a multiplication runs beside comparisons, what compilers make of a constant does not.
+# The factor by which the bits of a score are multiplied to make room for a name.  Kernels take it
+# as an argument, so that the multiplication stays one: it runs in parallel with comparisons.
 RAISED = 16
 SHARE = tl.constexpr(RAISED)
-# Threads that share a row, and how many names a cell and one of them have.
+# Threads that share a row, and the number of names of column block and thread.
 THREADS = tl.constexpr(4)
 NAMES = tl.constexpr(32)
-# The highest bits of all scores, and what they are at least: those of 2, and room for bounds that
-# are some bits lower.  (They begin at 4: :mod:`lloydia.exact.half_certificate`, "Range".)
+# The highest bits of all scores, and the smallest score: the bits of 2, with room for bounds that
+# are a little lower.  (Scores begin at 4: :mod:`lloydia.exact.half_certificate`, "Range".)
 HIGHEST, SMALLEST_SCORE = tl.constexpr(0x40000000), 2.5
 
 
 def slots_of(columns: int) -> int:
-    """Return how many slots a thread has: three numbers are compared at a time.
+    """Return the number of slots of a thread.
 
-    So slots and cells of odd numbers of scores take the fewest comparisons.
+    Minima are taken of three numbers at a time, so odd numbers take the fewest comparisons.
     """
     return 5 if columns <= 128 else 7 if columns <= 192 else 9
 
 
 @triton.jit
 def numbers_of(tiles):
-    """Return the bits of the scores of each row and thread, in the order of their columns."""
+    """Return the bits of the scores of each row and thread, in the order of columns."""
     ROWS: tl.constexpr = tiles[0].shape[0]
     EIGHTS: tl.constexpr = tiles[0].shape[1] // 8
     found = ()
@@ -75,7 +75,7 @@ def numbers_of(tiles):
 
 @triton.jit
 def min_of_some(values, FIRST: tl.constexpr, END: tl.constexpr, STEP: tl.constexpr):
-    """Return the least of values from a first one on, in steps, as far as there are any."""
+    """Return the minimum of every STEP-th value from FIRST on, before END."""
     LAST: tl.constexpr = END if END < len(values) else len(values)
     COUNT: tl.constexpr = (LAST - FIRST + STEP - 1) // STEP
     least = values[FIRST]
@@ -88,9 +88,9 @@ def min_of_some(values, FIRST: tl.constexpr, END: tl.constexpr, STEP: tl.constex
 
 @triton.jit
 def nearest_above(value, bound, nearest):
-    """Return the lesser of `nearest` and how far a value is above a bound: on Hopper one operation.
+    """Return the smaller of `nearest` and ``value - bound - 1``: one operation on Hopper.
 
-    Less one: what equals the bound is far above it.
+    A value that equals the bound wraps around to the largest integer.
     """
     if COMPILED:
         return tl.inline_asm_elementwise(
@@ -102,7 +102,7 @@ def nearest_above(value, bound, nearest):
 
 @triton.jit
 def nearest_of(values, bound):
-    """Return by how much the nearest of values that are above a bound is so, less one."""
+    """Return by how much the smallest of the values above a bound exceeds it, less one."""
     nearest = values[0] + ~bound
     for i in tl.static_range(1, len(values)):
         nearest = nearest_above(values[i], bound, nearest)
@@ -111,9 +111,9 @@ def nearest_of(values, bound):
 
 @triton.jit
 def of_threads(tiles, raised, SLOTS: tl.constexpr):
-    """Return the least slot and the least cell of each row and thread, and a number for all others.
+    """Return the best slot and column block of each row and thread, and a number for all others.
 
-    Its four lowest bits cut off, that is a bound.
+    That number without its four lowest bits is a lower bound of the other scores.
     """
     values = numbers_of(tiles)
     COUNT: tl.constexpr = len(values)
@@ -127,15 +127,15 @@ def of_threads(tiles, raised, SLOTS: tl.constexpr):
             min_of_some(values, i * SLOTS, (i + 1) * SLOTS, 1) * raised + i,
         )
     slot, cell = min_of_some(slots, 0, SLOTS, 1), min_of_some(column_blocks, 0, BLOCKS, 1)
-    # Of another slot than the least, or another cell, less one.  The least cell is at most 15 below
-    # the least slot, by their names: so what is above it is at least slot + above + 1 - 15.
+    # Of another slot or block than the best, less one.  Names make the best block at most 15
+    # smaller than the best slot: so the scores above it are at least slot + above + 1 - 15.
     above = tl.minimum(nearest_of(slots, slot), nearest_of(column_blocks, cell))
     return slot, cell, above + slot - (SHARE - 2)
 
 
 @triton.jit
 def with_name(bound, name):
-    """Return a bound with a name instead of its lowest bits; of the name, those: one operation."""
+    """Return a bound whose lowest bits are those of the name: one operation."""
     if COMPILED:
         return tl.inline_asm_elementwise(
             "lop3.b32 $0, $1, $2, -32, 0xE4;", "=r,r,r", [bound, name],
@@ -146,8 +146,8 @@ def with_name(bound, name):
 
 @triton.jit
 def merged(slot, others, slot2, others2):
-    """Return the least slot, and the bound of all others with names, of two that share a row."""
-    # The larger is another one.
+    """Return the best slot and the bound of all others, with names, of two partial results."""
+    # The larger slot is one of the others.
     bound = min_of_three(others, others2, tl.maximum(slot, slot2))
     name = tl.where(slot2 < slot, others2, others)
     return tl.minimum(slot, slot2), with_name(bound, name)
@@ -155,7 +155,7 @@ def merged(slot, others, slot2, others2):
 
 @triton.jit
 def packed(slot, others):
-    """Return two numbers as one."""
+    """Return two 32-bit numbers as one 64-bit number."""
     if COMPILED:
         return tl.inline_asm_elementwise(
             "mov.b64 $0, {$1, $2};", "=l,r,r", [slot, others], dtype=tl.int64, is_pure=True, pack=1
@@ -165,14 +165,14 @@ def packed(slot, others):
 
 @triton.jit
 def of_rows(slot, others):
-    """Return what all threads of a row have found, as one integer; `others` with names."""
+    """Return the result of all threads of a row as one integer; `others` have names."""
     slot, others = tl.reduce((slot, others), 1, merged)
     return packed(slot, others)
 
 
 @triton.jit
 def packed_top_two_of(tiles, raised, SLOTS: tl.constexpr):
-    """Return what :func:`unpacked` tells of."""
+    """Return what :func:`unpacked` reads."""
     slot, cell, others = of_threads(tiles, raised, SLOTS)
     thread = tl.arange(0, THREADS)[None, :].to(tl.uint32)
     return of_rows(slot, with_name(others, cell * THREADS + thread))
@@ -180,10 +180,10 @@ def packed_top_two_of(tiles, raised, SLOTS: tl.constexpr):
 
 @triton.jit
 def unpacked(found, slots, columns):
-    """Return a column of each row, its score, and a lower bound of all others.
+    """Return a column of each row, its score, and a lower bound of all other scores.
 
-    The column may be -1 where the least are hardly different; then the bounds are of all scores.
-    Scores out of range come back as others that are in it: nothing sees them here.
+    The column is -1 where the best scores hardly differ; both bounds are then of all scores.
+    Scores out of range come back as others within the range; nothing detects them here.
     """
     slot, others = found.to(tl.uint32), (found >> 32).to(tl.uint32)
     name = (others % NAMES).to(tl.int32)

@@ -1,13 +1,13 @@
-r"""The second and last stage where centres are few: D of ambiguous rows to every centre.
+r"""Recheck ambiguous rows by D to every centre, where centres are few.
 
-A table of D, rows by centres, stays in registers.  It is computed in the type of the centres, each
-square added by one fused operation, so that no square goes through more than d additions: what
-:mod:`recheck_pairs` says of float32 holds for m = d.  In float64 canonical D is off by as much as
-these are, a part of ``g = (m + 3) 2**-53 (1 + 2**-10)``, so that two of each are off by four times
-that: if one is above another by a part of ``(d + 4) 2**-50``, it is the larger D as well.
+A table of D, rows by centres, stays in registers.  It is computed in the type of the centres, with
+one fused operation for each square, so that every square goes through at most d additions: the
+bound of :mod:`recheck_pairs` for float32 holds with m = d.  In float64, canonical D and this D each
+have an error of at most ``g = (m + 3) 2**-53 (1 + 2**-10)``, so two of each differ by at most four
+times that: if one D exceeds another by a part of ``(d + 4) 2**-50``, its canonical D is larger.
 
-Rows of which more than one centre is as near as that get canonical D to all centres, one row at a
-time: they are rare.
+Where several centres are closer than that, canonical D to all centres decides, one row at a time:
+such rows are rare.
 """
 
 from __future__ import annotations
@@ -39,40 +39,41 @@ __all__ = [
     "recheck_all",
 ]
 
-# Features and centres, at most, and the bytes of all centres: a multiprocessor keeps them close.
+# Most features and centres, and most bytes of all centres: those that the L1 cache holds.
 MAX_FEATURES, MAX_COLUMNS, MAX_CENTER_BYTES = 128, 512, 1 << 15
-# Rows of a table and its size, at most; features that are loaded together, 2**LEVELS.
+# Rows of a table and its size, at most; 2**LEVELS features are loaded at once.
 ROWS, TABLE, LEVELS = 16, 4096, 3
-# Programs a multiprocessor and registers a thread: of tables beyond a quarter of that, and others.
+# Programs on a multiprocessor and registers of a thread, for tables above a quarter of TABLE or
+# not.
 LARGE, SMALL = (4, 128), (6, 80)
-# Four roundings of float32, or eight of float64, and what they lose near 0.
+# Four roundings of float32, or eight of float64, and the absolute error near 0.
 ROUNDING, LOST = tl.constexpr(2.0**-22), tl.constexpr(2.0**-100)
 DOUBLE_ROUNDING, DOUBLE_LOST = tl.constexpr(2.0**-50), tl.constexpr(2.0**-1000)
-# Above the number of a column; no label.
+# ONE is above all column numbers; LAST stands for no label.
 ONE, LAST = tl.constexpr(1 << 16), tl.constexpr(2147483647)
 
 
 def columns_for(k: int) -> int:
-    """Return the columns of a table for k centres."""
+    """Return the number of table columns for k centres."""
     return next_power(k, 32)
 
 
 def fits_one_program(d: int, k: int) -> bool:
-    """Return whether one program may compare a row to all of k centres of d features."""
+    """Return whether one program can compare a row to all of k centres with d features."""
     return d <= MAX_FEATURES and k <= MAX_COLUMNS
 
 
 def fits_multiprocessor(d: int, k: int, wide: torch.dtype) -> bool:
-    """Return whether this stage is for k centres of d features of that type."""
+    """Return whether :func:`recheck_all` takes k centres with d features of this type."""
     return fits_one_program(d, k) and d * columns_for(k) * wide.itemsize <= MAX_CENTER_BYTES
 
 
 @triton.jit
 def table_of(x_at, c_at, size, d, D, LEVELS: tl.constexpr):
-    """Add to a table the squares of what rows and centres differ by.
+    """Add the squared differences of rows and centres, feature by feature, to the table D.
 
-    `x_at` points at the rows' first feature, `c_at` at that of the centres, whose features are
-    `size` apart.  Features of rows are loaded ahead of those that are worked on.
+    `x_at` points to the rows' first feature, `c_at` to that of the centres, whose features are
+    `size` apart.  Features of rows are prefetched.
     """
     CHUNK: tl.constexpr = 2**LEVELS
     step = tl.arange(0, CHUNK)[None, :]
@@ -93,11 +94,11 @@ def table_of(x_at, c_at, size, d, D, LEVELS: tl.constexpr):
 
 @triton.jit
 def nearest_in(D, d, double: tl.constexpr):
-    """Return the column of each row's least, and whether all others are the larger D as well.
+    """Return the nearest column of each row, and whether all other D are certainly larger.
 
-    `D` is not negative.  If some others are not, or nothing is finite, the column is none.
+    `D` is not negative.  Where another D may be as small, or none is finite, the column is invalid.
     """
-    # Such numbers are in the order of their bits; whatever NaN comes to, nothing is above it.
+    # Bits of non-negative floats are ordered as the floats; no comparison with NaN is true.
     bits: tl.constexpr = tl.int64 if double else tl.int32
     least = tl.min(D.to(bits, bitcast=True), 1).to(D.dtype, bitcast=True)
     roundings = (d + 4).to(D.dtype)
@@ -105,7 +106,7 @@ def nearest_in(D, d, double: tl.constexpr):
         top = least * (1.0 + roundings * DOUBLE_ROUNDING) + DOUBLE_LOST
     else:
         top = least * (1.0 + roundings * ROUNDING) + LOST
-    # The sum of one is its column; of several it is at least twice ONE.
+    # A single column gives its number plus ONE; several give at least 2 ONE.
     column = tl.arange(0, D.shape[1])[None, :]
     found = tl.sum(tl.where(D > top[:, None], 0, ONE + column), 1)
     return found & (ONE - 1), found < 2 * ONE
@@ -113,7 +114,7 @@ def nearest_in(D, d, double: tl.constexpr):
 
 @triton.jit
 def canonical_nearest(x_at, c_at, size, j, k, d):
-    """Return the lowest of the centres nearest to rows, by canonical D; LAST if none is finite."""
+    """Return the lowest-numbered nearest centre by canonical D; LAST where no D is finite."""
     D = tl.zeros((x_at.shape[0], j.shape[0]), tl.float64)
     for f in tl.range(0, d, loop_unroll_factor=8):
         gap = tl.load(x_at + f).to(tl.float64)[:, None] - tl.load(c_at).to(tl.float64)[None, :]
@@ -130,10 +131,10 @@ def recheck_all_kernel(
     X, n, centers, size, k, d, ambiguous, labels, changed_rows, changed_old, run_state,
     ROWS: tl.constexpr, COLUMNS: tl.constexpr, LEVELS: tl.constexpr,
 ):  # fmt: skip
-    """Give the rows listed in `ambiguous` their labels, a block after the other."""
+    """Write the labels of the rows listed in `ambiguous`, block by block."""
     wait_for_previous_kernel()
     run_state = item_state(run_state)
-    # Asked for together.
+    # Both loads are in flight at once.
     stopped, n_listed = tl.load(run_state + STOPPED), tl.load(run_state + N_AMBIGUOUS)
     if stopped != 0:
         return
@@ -142,12 +143,12 @@ def recheck_all_kernel(
     changed_rows += first_row(n)
     changed_old += first_row(n)
     row, j = tl.arange(0, ROWS), tl.arange(0, COLUMNS)
-    # Columns that are no centres read the last one.
+    # Padding columns read the last centre.
     c_at = centers + tl.program_id(2).to(tl.int64) * d * size + tl.minimum(j, k - 1)
     for block in range(tl.program_id(0), tl.cdiv(n_listed, ROWS), tl.num_programs(0)):
         mask = block * ROWS + row < n_listed
         rows = tl.load(ambiguous + block * ROWS + row, mask=mask, other=0)
-        # Asked for here: who waits for it later waits longer.
+        # Loaded here, so that the wait for it is hidden.
         old = tl.load(labels + rows, mask=mask, other=0)
         D = tl.zeros((ROWS, COLUMNS), kind)
         D = table_of(X + rows.to(tl.int64) * d, c_at, size, d, D, LEVELS)
@@ -163,7 +164,7 @@ def recheck_all_kernel(
             nearest = canonical_nearest(X + one * d, c_at, size, j, k, d)
             label = tl.where(row == which, tl.sum(nearest, 0), label)
             left = left & (row != which)
-        # A row that is not finite keeps its label until it is refused.
+        # A row that is not finite keeps its label; the host refuses it later.
         found = mask & (label < LAST)
         change(rows, old, label, found, labels, changed_rows, changed_old, run_state)
 
@@ -177,7 +178,7 @@ def recheck_all(
     changed_old: torch.Tensor,
     run_state: torch.Tensor,
 ) -> None:
-    """Queue it for the rows in `ambiguous`, and the centres that were packed last."""
+    """Queue the recheck of the rows in `ambiguous` against the packed centres."""
     columns = columns_for(centers.k)
     n_rows = min(ROWS, TABLE // columns)
     resident, registers = LARGE if n_rows * columns > TABLE // 4 else SMALL

@@ -1,7 +1,7 @@
-"""The last stage of many centres: canonical D of listed rows to each of them, in float64.
+"""Recheck rows that have no candidates: canonical D in float64 to each of many centres.
 
-A block of rows goes to one program; where there are fewer blocks than programs, the centres are
-shared out as well, and the last of a block's programs compares what each has found.
+One program takes a block of rows.  With fewer blocks than programs, several programs share a block,
+each with some of the centres, and the last of them merges the results.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from lloydia.backends.cuda.runtime.launching import EXACT, launch, next_power, p
 
 __all__ = ["RecheckExact"]
 
-# D of a tile, and the most columns and rows of one: few rows, since few are listed, and a program
-# waits for a column of centres at a time.
+# The size of a tile of D, its most columns and rows: few, because few rows are listed and a program
+# waits for one column of centres at a time.
 TILE, COLUMNS, ROWS_PER_PROGRAM = 512, 256, 4
-# Features that are on their way together.
+# Features that are loaded at once.
 FEATURES_IN_FLIGHT = tl.constexpr(16)
 LAST = tl.constexpr(2147483647)
 
 
 @triton.jit
 def shares_of(n_blocks, n_tiles):
-    """Return how many programs share a block; if several, there is a program for each share."""
+    """Return how many programs share a block; if more than one, each has one share."""
     return tl.minimum(tl.maximum(tl.num_programs(0) // tl.maximum(n_blocks, 1), 1), n_tiles)
 
 
@@ -45,7 +45,7 @@ def recheck_exact_kernel(
 ):  # fmt: skip
     wait_for_previous_kernel()
     run_state = item_state(run_state)
-    # Asked for together.
+    # Both loads are in flight at once.
     stopped, n_listed = tl.load(run_state + STOPPED), tl.load(item_state(count))
     if stopped != 0:
         return
@@ -77,7 +77,7 @@ def recheck_exact_kernel(
             for first in range(0, d, FEATURES_IN_FLIGHT):
                 x, c = (), ()
                 for s in tl.static_range(FEATURES_IN_FLIGHT):
-                    # A feature that is not there adds 0.
+                    # A missing feature adds 0.
                     f = first + s
                     x = x + (tl.load(x_at + f, mask=f < row_end, other=0.0),)
                     c = c + (tl.load(c_at, mask=f < end, other=0.0),)
@@ -88,7 +88,8 @@ def recheck_exact_kernel(
             D = tl.where(inside[None, :], D, float("inf"))
             nearest = tl.min(D, 1)
             lowest = tl.min(tl.where(D == nearest[:, None], j[None, :], LAST), 1)
-            # Only a strictly smaller D displaces a label of an earlier tile: ties to the lowest.
+            # Only a strictly smaller D replaces the label of an earlier tile: ties go to the
+            # lowest.
             label = tl.where(nearest < least, lowest, label)
             least = tl.minimum(nearest, least)
         last = True
@@ -107,7 +108,7 @@ def recheck_exact_kernel(
                     least = tl.where(nearer, D, least)
                     label = tl.where(nearer, j, label)
                 tl.store(tickets + item // shares, 0)
-            # No D of a row that is not finite is the least: it keeps its label until it is refused.
+            # A row that is not finite has no smallest D: it keeps its label and is refused later.
             found = mask & (label < LAST)
             relabel(rows, label, found, labels, changed_rows, changed_old, run_state)
     if tl.program_id(0) == 0:
@@ -115,7 +116,7 @@ def recheck_exact_kernel(
 
 
 class RecheckExact:
-    """Settles listed rows; an instance is used by one queue at a time."""
+    """Rechecks listed rows; an instance serves one queue at a time."""
 
     def __init__(self, device: torch.device, batch_size: int = 1) -> None:
         self.batch_size = batch_size
@@ -136,10 +137,10 @@ class RecheckExact:
         changed_old: torch.Tensor,
         run_state: torch.Tensor,
     ) -> None:
-        """Queue the settlement of the rows ``listed[:count]``; `count` is a view of the run state.
+        """Queue the recheck of the rows ``listed[:count]``; `count` is a view of the run state.
 
-        `centers`, of shape (batch_size, k, d), may have any strides; a feature at a time is read
-        fastest.
+        `centers`, of shape (batch_size, k, d), may have any strides; the access pattern favours
+        those that store the centres feature by feature.
         """
         _, k, d = centers.shape
         columns = min(COLUMNS, next_power(k, 32))

@@ -1,12 +1,12 @@
-r"""Which of a row's few candidates is nearest, by D in float32, or else by canonical D.
+r"""Recheck ambiguous rows against their candidates, by D in float32 or else by canonical D.
 
-Of few centres and features also which of all, for the few rows that have no candidates.
+With few centres and features the same kernel also rechecks the rows that have no candidates.
 
-Differences of two numbers, their squares and the sum of these in float32 leave a sum off by at most
-a part ``g = (m + 3) 2**-24 (1 + 2**-10)``, where m is the most additions that any square goes
-through; canonical D is off by far less.  So if one of them is above another by a part of
-``(m + 4) 2**-22``, it is the larger D as well.  What float32 loses near 0 is less than ``2**-100``
-(of up to 8192 features); where it overflows, nothing is above anything.
+The float32 sum of squared differences has an error of at most ``g = (m + 3) 2**-24 (1 + 2**-10)``,
+relative to the sum, where m is the largest number of additions that a square goes through;
+canonical D has far less.  So if one sum exceeds another by a part of ``(m + 4) 2**-22``, its
+canonical D is larger.  Near 0, float32 loses less than ``2**-100`` (up to 8192 features); a sum
+that overflows exceeds nothing.
 """
 
 from __future__ import annotations
@@ -36,22 +36,23 @@ from lloydia.backends.cuda.runtime.launching import EXACT, launch, next_power, p
 
 __all__ = ["recheck_pairs"]
 
-# Rows of a program, the most features that are loaded side by side, programs a multiprocessor.
+# Rows of a program, the most features of one load, and programs on a multiprocessor.
 ROWS, FEATURES_PER_LOAD, RESIDENT = 16, 32, 8
-# Of features that canonical D takes at a time, of few rows: it must not take registers from others.
+# 2**RECHECK_LEVELS features at once for canonical D, of few rows: it must not cost others
+# registers.
 RECHECK_LEVELS = 3
-# Rows that are compared to all centres together.
+# Rows that are compared to all centres at once.
 EXACT_ROWS = tl.constexpr(2)
-# Four roundings of float32, and what it loses near 0.
+# Four roundings of float32, and the absolute error near 0.
 ROUNDING, LOST = tl.constexpr(2.0**-22), tl.constexpr(2.0**-100)
 LAST = tl.constexpr(2147483647)
 
 
 @triton.jit
 def quick_distances(X, rows, centers, j, there, d, BLOCK: tl.constexpr):
-    """Return about the D of rows to centres j, in float32, where they are there.
+    """Return D of rows to centres j in float32, where `there` is set.
 
-    `BLOCK` features are loaded side by side.
+    `BLOCK` features are loaded at once.
     """
     f = tl.arange(0, BLOCK)[None, None, :]
     x_at = X + rows.to(tl.int64)[:, None, None] * d + f
@@ -74,9 +75,9 @@ def flat(table):
 
 @triton.jit
 def nearest_in_table(D, j, there):
-    """Return a vector of D as a table like `j`, and the lowest of each row's j that has the least.
+    """Return D as a table like `j`, and the lowest j of each row that has the smallest D.
 
-    Those that are not there have an infinite D; where none is there the lowest is LAST.
+    Where `there` is not set D is infinite; a row without any gets LAST.
     """
     D = tl.where(there, tl.reshape(D, j.shape), float("inf"))
     least = tl.min(D, 1)
@@ -85,8 +86,8 @@ def nearest_in_table(D, j, there):
 
 @triton.jit
 def nearest_of(X, rows, centers, j, k, d, LEVELS: tl.constexpr, BLOCK: tl.constexpr):
-    """Return the nearest of each row's candidates `j`, or LAST where it has none."""
-    # Columns that fill the last tile are no centres.
+    """Return the nearest of each row's candidates `j`, or LAST where there is none."""
+    # Padding columns of the last tile are not centres.
     there = (j >= 0) & (j < k)
     x_at = tl.broadcast_to((X + rows.to(tl.int64) * d)[:, None], j.shape)
     c_at = centers + tl.where(there, j, 0).to(tl.int64) * d
@@ -109,19 +110,19 @@ def recheck_few_exactly(
     X, columns, size, k, d, listed, n_listed, labels, changed_rows, changed_old, run_state,
     COLUMNS: tl.constexpr,
 ):  # fmt: skip
-    """Give listed rows the nearest of all centres, EXACT_ROWS to a program.
+    """Give listed rows the nearest of all centres, EXACT_ROWS rows in a program at a time.
 
-    Mostly they are few: for those that have had nothing else to do, the last ones.
+    The list is usually short, so it starts at the last programs, which had the least to do.
     """
     j, program = tl.arange(0, COLUMNS), tl.num_programs(0) - 1 - tl.program_id(0)
-    # Columns that are no centres read the last one.
+    # Padding columns read the last centre.
     c_at = columns + tl.minimum(j, k - 1)
     for block in range(program, tl.cdiv(n_listed, EXACT_ROWS), tl.num_programs(0)):
         position = block * EXACT_ROWS + tl.arange(0, EXACT_ROWS)
         mask = position < n_listed
         rows = tl.load(listed + position, mask=mask, other=0)
         label = canonical_nearest(X + rows.to(tl.int64) * d, c_at, size, j, k, d)
-        # A row that is not finite keeps its label until it is refused.
+        # A row that is not finite keeps its label; the host refuses it later.
         found = mask & (label < LAST)
         relabel(rows, label, found, labels, changed_rows, changed_old, run_state)
     if tl.program_id(0) == 0 and n_listed > 0:
@@ -135,10 +136,10 @@ def recheck_pairs_kernel(
     ROWS: tl.constexpr, WIDE: tl.constexpr, LEVELS: tl.constexpr, BLOCK: tl.constexpr,
     COLUMNS: tl.constexpr,
 ):  # fmt: skip
-    """Run :func:`nearest_of`; with `columns` (room for COLUMNS), also the exact recheck."""
+    """Recheck listed rows by their candidates and, with `columns`, the unresolved rows exactly."""
     wait_for_previous_kernel()
     run_state = item_state(run_state)
-    # Asked for together.
+    # These loads are in flight at once.
     stopped, n_listed = tl.load(run_state + STOPPED), tl.load(run_state + N_AMBIGUOUS)
     n_wide, n_left = tl.load(run_state + N_WIDE), tl.load(run_state + N_UNRESOLVED)
     if stopped != 0:
@@ -157,7 +158,7 @@ def recheck_pairs_kernel(
         j = tl.load(at, mask=mask[:, None], other=-1)
         label = nearest_of(X, rows, centers, j, k, d, LEVELS, BLOCK)
         relabel(rows, label, mask & (label < LAST), labels, changed_rows, changed_old, run_state)
-    # Records, as many threads a row as hold nine candidates.
+    # Records: as many threads for each row as hold nine candidates.
     RECORDS: tl.constexpr = ROWS * COUNT // WIDE
     n_wide = tl.minimum(n_wide, (n - n_listed) // RECORD)
     column = tl.arange(0, WIDE)
@@ -189,10 +190,10 @@ def recheck_pairs(
     run_state: torch.Tensor,
     last: tuple[Fp16Centers, torch.Tensor] | None = None,
 ) -> None:
-    """Queue it for the rows in `ambiguous` and those that have records.
+    """Queue the recheck of the rows in `ambiguous` and of those that have records.
 
-    Rows without candidates (-1) are passed over.  `last` are the same centres, as they were packed,
-    and rows to compare to all of them, as many as ``run_state[N_UNRESOLVED]`` says.
+    Rows without candidates (-1) are skipped.  `last` is a pair: the same centres as they were
+    packed, and the list of unresolved rows, of length ``run_state[N_UNRESOLVED]``.
     """
     k, d = centers.shape[-2:]
     programs = programs_each(RESIDENT * processors(rows.device), rows.batch_size)

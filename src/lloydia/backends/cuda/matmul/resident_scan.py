@@ -1,6 +1,6 @@
-"""The first stage for few centres and features: all centres stay in a multiprocessor.
+"""The first stage for few centres and features: all centres stay in registers.
 
-A program goes from block to block of rows, the next of which are on their way.
+A program goes through blocks of rows and prefetches the next ones.
 """
 
 from __future__ import annotations
@@ -33,26 +33,26 @@ from lloydia.backends.cuda.runtime.launching import ceil_div, launch, processors
 
 __all__ = ["PADDED", "is_resident", "resident_scan"]
 
-# Features of a stored row, at most; what the number of centres is padded to a multiple of.
+# The most features of a stored row, and the multiple that the number of centres is padded to.
 WIDEST, PADDED = 64, 64
-# Rows of a program, its warps, and programs a multiprocessor by how many centres there are, or
-# fewer: the fastest measured on an H200 that keep all in registers.
+# Rows of a program, its warps, and programs on a multiprocessor by the most centres: the fastest
+# measured on an H200 that keep everything in registers.
 ROWS, WARPS, RESIDENT = 64, 4, {64: 8, 128: 4, MAX_RESIDENT_COLUMNS: 3}
-# Blocks of rows that are on their way.
+# Blocks of rows that are prefetched.
 STAGES = 3
-# Versions of Triton whose Gluon :mod:`hopper_scan` is written for.
+# Versions of Triton with the Gluon that :mod:`hopper_scan` is written for.
 VERSIONS = ("3.6", "3.7", "3.8", "3.9")
 HOPPER = 9
 
 
 def is_resident(width: int, k: int) -> bool:
-    """Return whether this stage is for so many centres, and features of a stored row."""
+    """Return whether this stage takes k centres, and rows of this stored width."""
     return width <= WIDEST and k <= MAX_RESIDENT_COLUMNS
 
 
 @cache
 def has_hopper(device: torch.device) -> bool:
-    """Return whether a device is one, and Triton a version, that :mod:`hopper_scan` is for."""
+    """Return whether the device and the version of Triton suit :mod:`hopper_scan`."""
     known = ".".join(triton.__version__.split(".")[:2]) in VERSIONS
     return known and device.type == "cuda" and torch.cuda.get_device_capability(device)[0] == HOPPER
 
@@ -61,7 +61,7 @@ def has_hopper(device: torch.device) -> bool:
 def tiles_of(
     high_ptr, half_norm_ptr, WIDTH: tl.constexpr, COLUMNS: tl.constexpr, TILES: tl.constexpr
 ):  # fmt: skip
-    """Return the centres and the starts of all tiles."""
+    """Return the centres and the half norms of all tiles."""
     f, part = tl.arange(0, WIDTH)[:, None], tl.arange(0, HALF_NORM_WIDTH)[:, None]
     centers = ()
     starts = ()
@@ -78,11 +78,11 @@ def resident_kernel(
     WIDTH: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, TILES: tl.constexpr,
     SLOTS: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
-    """Write an integer of 64 bits a row: the column of its least score, that, and what others have.
+    """Write one 64-bit integer for each row: its best score and column, and a bound of the others.
 
-    What others have is a lower bound; :func:`packed_top_two.unpacked` reads all three.
+    :func:`packed_top_two.unpacked` reads it.
     """
-    # Not a return: centres are on their way while this is waited for.
+    # No early return: the loads of centres below are already in flight.
     wait_for_previous_kernel()
     stopped = tl.load(item_state(run_state) + STOPPED) != 0
     batch_item, begin = tl.program_id(2), first_row(n)
@@ -113,11 +113,11 @@ def resident_scan(
     found: torch.Tensor,
     run_state: torch.Tensor,
 ) -> None:
-    """Queue it."""
+    """Queue the scan of all rows; `found` is an int64 tensor of shape (n,)."""
     rows, size = fp16_rows.rows, centers.size
     whole = size & (size - 1) == 0
     if whole and rows.n_samples >= ROWS and has_hopper(rows.device) and options.is_on("gluon"):
-        # Not before: other versions may not have all that it imports.
+        # Imported late: other versions of Triton may lack what it imports.
         from lloydia.backends.cuda.matmul.hopper_scan import hopper_scan
 
         hopper_scan(fp16_rows, centers, found, run_state)

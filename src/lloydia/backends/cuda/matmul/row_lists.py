@@ -1,4 +1,4 @@
-"""Lists of rows that kernels fill: positions are taken once a block of rows, with one atomic."""
+"""Lists of rows that kernels fill: one atomic reserves places for a block of rows."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ def append(values, mask, target, counter):
 
 @triton.jit
 def relabel(rows, new, mask, labels, changed_rows, changed_old, run_state):
-    """Write the final labels of rows; list those that change, with their old labels."""
+    """Write the final labels of rows; list the rows that change, with their old labels."""
     old = tl.load(labels + rows, mask=mask, other=0)
     change(rows, old, new, mask, labels, changed_rows, changed_old, run_state)
 
 
 @triton.jit
 def change(rows, old, new, mask, labels, changed_rows, changed_old, run_state):
-    """As :func:`relabel`, where the old labels are known."""
+    """Do what :func:`relabel` does, where the old labels are loaded already."""
     changed = mask & (new != old)
     chosen = changed.to(tl.int32)
     total = tl.sum(chosen, 0)
-    # Where rows are fewer than threads, several warps hold each: all have loaded `old` before one
-    # writes.
+    # Where rows are fewer than threads, several warps hold the same row: all must have loaded `old`
+    # before one writes.
     tl.debug_barrier()
     if total > 0:
         tl.store(labels + rows, new, mask=changed)
@@ -46,9 +46,9 @@ def change(rows, old, new, mask, labels, changed_rows, changed_old, run_state):
 
 @triton.jit
 def total_and_before(counts):
-    """Return the sum of some counts, and of each, of those before it; in some order."""
+    """Return the sum of all counts, and the sum of those before each, in some order."""
     HALF: tl.constexpr = counts.shape[0] // 2
-    # A thread has some of either half: what it has of both is added up first.
+    # A thread has counts of both halves and adds these first.
     one, other = tl.split(tl.permute(tl.reshape(counts, (2, HALF)), (1, 0)))
     both = one + other
     before = tl.cumsum(both, 0) - both
@@ -61,13 +61,14 @@ def divide(
     rows, old, new, best_score, mask, certified, labels, changed_rows, changed_old, ambiguous,
     candidates, run_state, COUNT: tl.constexpr,
 ):  # fmt: skip
-    """Relabel the rows that are certified, as :func:`relabel`, and list the others in `ambiguous`.
+    """Relabel certified rows, as :func:`relabel` does, and list the others in `ambiguous`.
 
-    Both lists with one sum and one atomic: their counters are the halves of an integer.  Rows are
-    at least as many as threads, so that one thread holds each: :func:`change` has a barrier.
+    One sum and one atomic serve both lists: their counters are the halves of one 64-bit integer.
+    Rows are at least as many as threads, so that one thread holds each row, without the barrier of
+    :func:`change`.
 
-    With `candidates`, of which there are COUNT an ambiguous row, the first two become the label
-    that is not certified and the bits of its score, `best_score`.
+    If `candidates` is given, the first two of the COUNT numbers of an ambiguous row become the
+    label that is not certified and the bits of `best_score`.
     """
     tl.static_assert(N_AMBIGUOUS == N_CHANGED + 1 and N_CHANGED % 2 == 0)
     tl.static_assert(rows.shape[0] < 1 << 15)

@@ -1,6 +1,6 @@
-"""Rows whose labels follow from bounds are not scored (Hamerly 2010), late in a long run.
+"""Late in a long run, rows whose labels follow from bounds are not scored (Hamerly 2010).
 
-:mod:`run` decides when; :mod:`bounds` are moved by how far centres moved; :mod:`largest_moves` are
-the centres that moved most, which :mod:`pruned_rows` scores for the rows that bounds prune;
-:mod:`active_rows` scores the rest.
+:mod:`run` decides when.  :mod:`bounds` change with the movements of centres.  :mod:`largest_moves`
+finds the centres that moved most; :mod:`pruned_rows` scores all rows for these only and prunes
+rows; :mod:`active_rows` scores the other rows for all centres.
 """

@@ -32,7 +32,7 @@ from lloydia.exact.half_certificate import canonical_error
 
 __all__ = ["certify_active", "scan_active"]
 
-# Programs a multiprocessor that score rows, and that judge them; rows that one of these judges.
+# Programs on a multiprocessor that score, and that certify; rows of a program that certifies.
 SCORING, CERTIFYING, CERTIFIED_ROWS = 2, 4, 512
 
 
@@ -43,10 +43,10 @@ def scan_active_kernel(
     WIDE: tl.constexpr, CHUNK: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
     SLOTS: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
-    """Write the two least scores of each row that is active, and the column of the least."""
+    """Write the best two scores of each active row, and the column of the best."""
     wait_for_previous_kernel()
     run_state = item_state(run_state)
-    # Asked for together.
+    # Both loads are in flight at once.
     stopped, n_active = tl.load(run_state + STOPPED), tl.load(run_state + N_ACTIVE)
     n_active = tl.where(stopped != 0, 0, n_active)
     stride = width if WIDE else CHUNK
@@ -81,7 +81,7 @@ def certify_active_kernel(
     typical, coefficients, n, numbers, summed, canonical, short, labels, changed_rows, changed_old,
     ambiguous, candidates, bounds, active_rows, run_state, ROWS: tl.constexpr,
 ):  # fmt: skip
-    """Give rows that are certified their labels and bounds; list the others, which have none."""
+    """Write labels and bounds of certified rows; list the ambiguous rows, whose bounds are void."""
     wait_for_previous_kernel()
     run_state = item_state(run_state)
     stopped, n_active = tl.load(run_state + STOPPED), tl.load(run_state + N_ACTIVE)
@@ -123,7 +123,7 @@ def certify_active_kernel(
 
 
 def scan_active(scan: ScanBuffers, active_rows: torch.Tensor, run_state: torch.Tensor) -> None:
-    """Queue the scores of the rows in `active_rows`, as many as ``run_state[N_ACTIVE]`` says."""
+    """Queue the scan of the rows in `active_rows`; ``run_state[N_ACTIVE]`` is their number."""
     fp16_rows, packed, cut = scan.fp16_rows, scan.centers, scan.tiling
     wide, n = fp16_rows.width > WIDEST_IN_REGISTERS, scan.rows.n_samples
     launch(
@@ -141,7 +141,7 @@ def certify_active(
     scan: ScanBuffers, bounds: torch.Tensor, active_rows: torch.Tensor, labels: torch.Tensor,
     changed_rows: torch.Tensor, changed_old: torch.Tensor, run_state: torch.Tensor,
 ) -> None:  # fmt: skip
-    """Queue the verdict on them: labels and new bounds, or a place among the ambiguous rows."""
+    """Queue the certification of these rows: labels and new bounds, or a place in `ambiguous`."""
     fp16_rows, centers, n = scan.fp16_rows, scan.centers, scan.rows.n_samples
     launch(
         certify_active_kernel,

@@ -1,8 +1,9 @@
 """Bounds of a row's distances, by which it keeps its label without being scored.
 
-Hamerly's two (Making k-means even faster, SIAM SDM 2010): `upper`, at least the distance to the
-centre of its label, and `lower`, at most that to any other; in the frame of
-:mod:`lloydia.exact.half_certificate`, and in float32, each rounded to its side.
+These are Hamerly's two bounds (Making k-means even faster, SIAM SDM 2010): `upper` is at least the
+distance to the centre of the row's label, `lower` at most the distance to any other centre.  The
+row keeps its label if ``upper < lower``.  They are in the frame of
+:mod:`lloydia.exact.half_certificate`, and in float32, rounded up and down.
 """
 
 from __future__ import annotations
@@ -24,26 +25,26 @@ __all__ = [
 
 LAST_STEP = tl.constexpr(half_certificate.LAST_STEP)
 UNIT = tl.constexpr(2.0**-24)
-# What a root (off by 2**-22) and a few roundings of float32 may cost, and one or two of them.
+# What a root (error 2**-22) and a few roundings of float32 may cost; one or two roundings.
 ROOT, STEP = tl.constexpr(2.0**-20), tl.constexpr(2.0**-22)
-# Distances so far apart, relative and absolute, are of the same order when D is rounded: that is
-# off by less than 2**-38 (d <= 8192), and 2**-60 where it underflows.
+# Distances that differ by more than this, relative and absolute, stay in the same order when D is
+# rounded: its error is less than 2**-38 (d <= 8192), or 2**-60 where it underflows.
 SEPARATION, MIN_SEPARATION = tl.constexpr(1.0 + 2.0**-15), tl.constexpr(2.0**-26)
-# Of each feature, what a square that underflows may lose of a root.
+# What a square that underflows may take from a root, for each feature.
 UNDERFLOW = tl.constexpr(2.0**-537)
 
 
 def shortfall(width: int) -> float:
     """Return by which part the stored bound of a norm may exceed the norm, at most.
 
-    See :func:`lloydia.backends.cuda.rows.fp16_rows.rows_kernel`, and a third more.
+    This is a third more than :func:`lloydia.backends.cuda.rows.fp16_rows.rows_kernel` needs.
     """
     return (width + 64) * 2.0**-23 + 2.0**-19
 
 
 @triton.jit
 def above(score, norm, residual, own_norm, own_residual, own_bias, shift, summed):
-    """As :func:`lloydia.exact.half_certificate.distance_above`, in float32, rounded up."""
+    """Return :func:`lloydia.exact.half_certificate.distance_above` in float32, rounded up."""
     half_norm = 0.5 * own_norm * own_norm + shift
     error = (summed + LAST_STEP) * norm * own_norm + LAST_STEP * half_norm
     square = norm * norm
@@ -54,7 +55,7 @@ def above(score, norm, residual, own_norm, own_residual, own_bias, shift, summed
 
 @triton.jit
 def below(score, norm, short, residual, shift, typical_norm, typical_residual, summed):
-    """As :func:`lloydia.exact.half_certificate.distance_below`, in float32, rounded down.
+    """Return :func:`lloydia.exact.half_certificate.distance_below` in float32, rounded down.
 
     `short` is the :func:`shortfall` of norms.
     """
@@ -70,9 +71,9 @@ def below(score, norm, short, residual, shift, typical_norm, typical_residual, s
 
 @triton.jit
 def moved(square, scale, d):
-    """Return how far a centre has moved in the frame, rounded up, by D between its places.
+    """Return how far a centre moved in the frame, rounded up; `square` is D of its two places.
 
-    What float32 may lose near 0 is less than MIN_SEPARATION by far.
+    What float32 may lose near 0 is far less than MIN_SEPARATION.
     """
     far = tl.sqrt(square) * (1.0 + 2.0**-20) + d.to(tl.float64) * UNDERFLOW
     return (far * scale * (1.0 + 2.0**-20)).to(tl.float32)
@@ -80,17 +81,17 @@ def moved(square, scale, d):
 
 @triton.jit
 def upper_bound_grown(upper, move):
-    """Return `upper` when its centre has moved."""
+    """Return `upper` after the row's centre moved: ``upper + move``, rounded up."""
     return (upper + move) * (1.0 + STEP)
 
 
 @triton.jit
 def lower_bound_shrunk(lower, move):
-    """Return `lower` when no centre has moved farther."""
+    """Return `lower` after other centres moved: ``lower - move``, rounded down."""
     return (lower - move) - (tl.abs(lower) + move) * STEP
 
 
 @triton.jit
 def keeps(upper, lower):
-    """Return whether the nearest centre is certain to be that of the label."""
+    """Return whether ``upper < lower`` holds for exact distances, so that the label stays."""
     return lower > upper * SEPARATION + MIN_SEPARATION

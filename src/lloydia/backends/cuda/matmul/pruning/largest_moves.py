@@ -1,7 +1,7 @@
-"""The centres that have moved farthest in an iteration, and how far the others have, at most.
+"""The centres that moved most in an iteration, and a bound of how far the others moved.
 
-A few centres mostly move much farther than all others, and would make every row's bounds loose: so
-rows are scored for these few.
+Usually a few centres move much farther than all others and would make every row's lower bound
+loose: so rows are scored for these few.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from lloydia.backends.cuda.runtime.launching import EXACT, launch, next_power
 
 __all__ = ["MAX_CENTERS", "N_LARGEST", "queue_largest_moves"]
 
-# How many there are, at most: a multiple of what matrix units take.
+# The most centres that are listed: a multiple of what matrix units take.
 N_LARGEST = 64
-# Centres that one program looks at.
+# The most centres of one program.
 MAX_CENTERS = 8192
 
 
@@ -33,9 +33,9 @@ def largest_moves_kernel(
     report, n_slots, k, d, numbers, movements, largest, run_state, ALL: tl.constexpr,
     COUNT: tl.constexpr
 ):  # fmt: skip
-    """Write each centre's move, and which moved most, then -1.
+    """Write each centre's move, and the numbers of the centres that moved most, then -1.
 
-    `movements` ends, in place k, with the farthest move of the others.
+    ``movements[k]`` becomes the largest move of the other centres.
     """
     wait_for_previous_kernel()
     run_state = item_state(run_state)
@@ -45,14 +45,14 @@ def largest_moves_kernel(
     j = tl.arange(0, ALL)
     square = tl.load(slot_report + HEAD + j, mask=j < k, other=0).to(tl.float64, bitcast=True)
     move = moved(square, tl.load(numbers), d)
-    # The bits of numbers that are not negative are ordered as they are; of what is none, beyond.
+    # Bits of non-negative floats are ordered as the floats; those of NaN are above all.
     bits = tl.where(j < k, move.to(tl.int32, bitcast=True), 0)
-    # The largest that at least COUNT centres reach, bit by bit.
+    # The largest number that at least COUNT moves reach, bit by bit.
     least = tl.zeros((), tl.int32)
     for i in range(31):
         more = least | (1 << (30 - i))
         least = tl.where(tl.sum((bits >= more).to(tl.int32), 0) >= COUNT, more, least)
-    # Fewer than COUNT.
+    # These are fewer than COUNT.
     chosen = bits > least
     place = tl.cumsum(chosen.to(tl.int32), 0) - 1
     slot = tl.arange(0, COUNT)
@@ -68,7 +68,7 @@ def queue_largest_moves(
     report: torch.Tensor, d: int, numbers: torch.Tensor, movements: torch.Tensor,
     largest: torch.Tensor, run_state: torch.Tensor,
 ) -> None:  # fmt: skip
-    """Queue it, for the iteration that was completed last.
+    """Queue it for the iteration that was completed last.
 
     Parameters
     ----------

@@ -1,8 +1,9 @@
-"""Which rows keep their labels by their bounds; the *active* rows are scored for all centres.
+"""Prune rows: those keep their labels by their bounds; *active* rows are scored for all centres.
 
-A row's bounds are of the centres before the last update.  The fastest centres' scores are computed
-anew, and all others' distances are at most as much less as the farthest of their moves.  Rows that
-are active get new bounds with their labels, in the same iteration (:mod:`active_rows`).
+A row's bounds refer to the centres before the last update.  The scores of the centres that moved
+most are computed anew; all other distances are smaller by at most the largest move of the other
+centres.  Active rows get new bounds with their labels, in the same iteration
+(:mod:`active_rows`).
 """
 
 from __future__ import annotations
@@ -34,10 +35,10 @@ from lloydia.backends.cuda.runtime.launching import ceil_div, launch, processors
 
 __all__ = ["queue_prune"]
 
-# Features of rows that are looked at together, at most; of others CHUNK are.
+# The most features of a row that are loaded at once; of wider rows CHUNK features are.
 FEATURES_AT_ONCE = 128
-# Rows of a program, its warps, and programs a multiprocessor; blocks of rows, or chunks, on their
-# way.
+# Rows of a program, its warps, and programs on a multiprocessor; blocks of rows, or chunks, that
+# are prefetched.
 ROWS, WARPS, PROGRAMS = 128, 8, 2
 STAGES, CHUNK_STAGES = 3, 4
 
@@ -47,12 +48,12 @@ def bring_up_to_date(
     rows, mask, scores, column, norm_ptr, residual_ptr, shift, typical_norm, typical_residual,
     summed, short, labels, movements, other_move, upper_ptr, lower_ptr, active_rows, run_state,
 ):  # fmt: skip
-    """Do it for a block of rows, given the scores of `column`; return how many it prunes.
+    """Update the bounds of a block of rows, list active rows, and return how many are pruned.
 
-    Those are infinity where there is no centre, `column` -1.
+    `scores` are those of the centres in `column`; infinity where `column` is -1.
     """
     label = tl.load(labels + rows, mask=mask, other=0)
-    # A row's own centre may be one of them.
+    # A row's own centre may be among them.
     score = tl.min(tl.where(column[None, :] == label[:, None], float("inf"), scores), 1)
     norm = tl.load(norm_ptr + rows, mask=mask, other=0.0)
     residual = tl.load(residual_ptr + rows, mask=mask, other=0.0)
@@ -65,9 +66,9 @@ def bring_up_to_date(
     near = below(score, norm, short, residual, shift, typical_norm, typical_residual, summed)
     lower = tl.where(some, tl.minimum(lower, near), lower)
     pruned = mask & keeps(upper, lower)
-    # Rows are fewer than threads, and several warps hold each.  The sum in `append` is one over
-    # warps: all have loaded the bounds before one stores them, below.  A barrier here would do the
-    # same, but keep Triton from pipelining the loads of the loop around.
+    # Rows are fewer than threads, so several warps hold the same row.  The sum in `append` goes
+    # over all warps: so all have loaded the bounds before one stores them below.  A barrier here
+    # would do the same, but would keep Triton from pipelining the loads of the surrounding loop.
     append(rows, mask & ~pruned, active_rows, run_state + N_ACTIVE)
     tl.store(upper_ptr + rows, upper, mask=pruned)
     tl.store(lower_ptr + rows, lower, mask=pruned)
@@ -81,14 +82,14 @@ def prune_kernel(
     WIDE: tl.constexpr, CHUNK: tl.constexpr, ROWS: tl.constexpr, COUNT: tl.constexpr,
     STAGES: tl.constexpr,
 ):  # fmt: skip
-    """Bring the bounds of rows up to date; list the rows that are active, and count the others.
+    """Update the bounds of all rows; list the active rows, and count the pruned ones.
 
-    One loop goes through all chunks of all blocks of this program; rows that are not WIDE are one.
+    One loop goes through all chunks of all blocks of this program; a row that is not WIDE has one.
     """
     wait_for_previous_kernel()
     run_state = item_state(run_state)
     program, n_programs = tl.program_id(0), tl.num_programs(0)
-    # Not a return: no branch around the loop.
+    # No early return: no branch around the loop.
     n_blocks = tl.where(tl.load(run_state + STOPPED) != 0, 0, tl.cdiv(n, ROWS))
     f = tl.arange(0, CHUNK)
     column = tl.load(largest + tl.arange(0, COUNT))
@@ -135,22 +136,22 @@ def queue_prune(
     active_rows: torch.Tensor,
     run_state: torch.Tensor,
 ) -> None:
-    """Queue it.
+    """Queue the update of bounds and the list of active rows.
 
     Parameters
     ----------
     fp16_rows : Fp16Rows
-        Of so few features that their scores are sums in one piece.
+        Rows so narrow that their scores are not summed in groups.
     centers : Fp16Centers
-        Those that the rows are to be assigned to, packed.
-    labels : int32 tensor of shape (n,)
-    movements, largest : tensors
-        Of :func:`~lloydia.backends.cuda.matmul.pruning.largest_moves.queue_largest_moves`.
-    bounds : float32 tensor of shape (2, n)
-        The upper ones, then the lower ones; those of rows that are active stay as they are.
-    active_rows : int32 tensor of shape (n,)
-        As many rows as ``run_state[N_ACTIVE]`` says then.
-    run_state : int32 tensor
+        The packed centres to which rows are assigned.
+    labels : int32 tensor of shape (n,), IN
+    movements, largest : tensors, IN
+        See :func:`~lloydia.backends.cuda.matmul.pruning.largest_moves.queue_largest_moves`.
+    bounds : float32 tensor of shape (2, n), IN and OUT
+        The upper bounds, then the lower bounds; those of active rows are not changed.
+    active_rows : int32 tensor of shape (n,), OUT
+        As many rows as ``run_state[N_ACTIVE]`` says afterwards.
+    run_state : int32 tensor, IN and OUT
     """
     width, n = fp16_rows.width, fp16_rows.rows.n_samples
     wide = width > FEATURES_AT_ONCE

@@ -1,10 +1,10 @@
-"""Iterations late in a run over many rows, features and centres: most rows are not scored.
+"""Iterations late in a run with many rows, features and centres: most rows are not scored.
 
-When few rows change, most centres hardly move.  Rows keep bounds of their distances
-(:mod:`bounds`), and only those whose bounds leave room for another label are *active*: they are
-scored for all centres (:mod:`active_rows`), the others for the :mod:`largest_moves` alone
-(:mod:`pruned_rows`).  What follows the first stage is the same as ever, and so are labels: bounds
-prune a row only where the canonical label is certain to be its own.
+When few rows change, most centres hardly move.  Rows have bounds of their distances
+(:mod:`bounds`).  Only rows whose bounds allow another label are *active* and scored for all centres
+(:mod:`active_rows`); the other rows are scored for the :mod:`largest_moves` alone
+(:mod:`pruned_rows`).  The later stages are unchanged, and so are the labels: bounds prune a row
+only where its canonical label is certain to stay.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ from lloydia.backends.cuda.update.cluster_sums import ClusterSums, SummedRows
 
 __all__ = ["Pruning", "may_pay"]
 
-# Of a row: two bounds, and a place in the list of those that are active; and what assigns and sorts
-# rows, which iterations before had as the scratch of a plan.
+# Bytes for each row: two bounds, a place in the list of active rows, and the scratch of the scan
+# and of the sorted updates, which the iterations before shared in a plan.
 BYTES = 64
-# Products of a scan and centres from which on it takes much longer than what bounds take: five
-# launches and a look at each row.
+# Products of a scan, and centres, from which on scoring takes much longer than the bounds: five
+# launches and one pass over the rows.
 MIN_PRODUCTS, MIN_CENTERS = 1e11, 4 * N_LARGEST
-# One row of so many changes when bounds begin to prune rows, mostly.
+# Bounds are tried when at most one of so many rows changes.
 ROWS_PER_CHANGE = 128
-# Iterations, from one where every row was active, until bounds have to prune one row of so many.
+# Iterations after which bounds must prune at least one of so many rows.
 TRIED, WORTH = 32, 16
 
 
 class PrunedRun(IterationState, Protocol):
-    """What is asked of a run; see :class:`matmul.run.TensorRun`."""
+    """What this module needs of a run; see :class:`matmul.run.TensorRun`."""
 
     shape: tuple[int, int, int]
 
@@ -67,10 +67,10 @@ class PrunedRun(IterationState, Protocol):
 
 
 def may_pay(run: PrunedRun) -> bool:
-    """Return whether bounds may pay, late in a run of this shape.
+    """Return whether bounds may pay late in a run of this shape.
 
-    They do where a scan takes long.  Its iterations do not end with packing centres, its rows in
-    doubt have all stages, and its scores are sums in one piece, as :mod:`pruned_rows` has them.
+    They may where a scan takes long.  The run's updates must not pack centres, its ambiguous rows
+    must have all stages, and its scores must not be summed in groups (:mod:`pruned_rows`).
     """
     if not options.is_on("pruning"):
         return False
@@ -83,7 +83,7 @@ def may_pay(run: PrunedRun) -> bool:
 
 
 class Pruning:
-    """The bounds of a run's rows, and its iterations by them.
+    """The bounds of a run's rows, and the iterations that use them.
 
     Parameters
     ----------
@@ -93,47 +93,46 @@ class Pruning:
     Attributes
     ----------
     bounds : float32 tensor of shape (2, n)
-        The upper ones, and the lower ones.
+        The upper bounds, then the lower bounds.
     bounds_valid : bool
-        Whether they are of the labels and the centres that the next iteration finds.
+        Whether they belong to the labels and centres that the next iteration finds.
     renewed : int
-        Iterations that were queued before every row was active the last time.
+        How many iterations had been queued when every row was last active.
     """
 
     def __init__(self, n: int, k: int, device: torch.device) -> None:
         self.bounds = torch.empty((2, n), dtype=torch.float32, device=device)
         self.active_rows = torch.empty(n, dtype=torch.int32, device=device)
         self.movements = torch.empty(k + 1, dtype=torch.float32, device=device)
-        # None until a device that has not stopped names some: one that has reads them, too.
+        # -1 until a running device writes names; a stopped device reads them too.
         self.largest = torch.full((N_LARGEST,), -1, dtype=torch.int32, device=device)
         self.bounds_valid = False
         self.iterating, self.renewed = Recording(), 0
 
     @classmethod
     def of(cls, run: PrunedRun) -> Pruning | None:
-        """Return that of a run from here on; None where there is no memory for it."""
+        """Return the pruning of a run from here on; None if memory does not suffice."""
         rows, (_, k, d) = run.rows, run.shape
         center = 2 * padded(d) + 2 * HALF_NORM_WIDTH.value + 2 * d * run.current.itemsize
         needed = BYTES * rows.n_samples + k * center
         if free_bytes(rows.device, needed) < needed:
             return None
         try:
-            # What iterations of a plan had as its scratch, those by bounds have of the run, from
-            # when it is first asked for.
+            # Allocates the scratch that iterations had from a plan until now.
             run.scan.memory, run.cluster_sums.memory(rows)
             return cls(rows.n_samples, k, rows.device)
         except torch.OutOfMemoryError:
             return None
 
     def pays(self, count: int, n_pruned: int) -> bool:
-        """Return whether to go on, after so many iterations that have pruned so many rows."""
+        """Return whether to go on after `count` iterations that pruned `n_pruned` rows."""
         every = count * self.active_rows.numel()
         return self.iterating.times < self.renewed + TRIED or n_pruned * WORTH >= every
 
     def iterate(self, run: PrunedRun, times: int) -> None:
-        """Queue so many iterations; their centres are not packed."""
+        """Queue iterations, which find their centres not packed."""
         if not self.bounds_valid:
-            # So that every row is active.
+            # Makes every row active.
             self.bounds[0].fill_(float("inf"))
             self.bounds[1].zero_()
             self.bounds_valid, self.renewed = True, self.iterating.times
