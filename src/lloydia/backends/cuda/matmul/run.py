@@ -1,4 +1,4 @@
-"""The state of one run over rows of more features on the device."""
+"""One run with more than 8 features: its start, iterations and end, queued on the device."""
 
 from __future__ import annotations
 
@@ -24,41 +24,43 @@ from lloydia.backends.cuda.update.reports import ContinuingIterations, Iteration
 
 __all__ = ["TensorRun"]
 
-# Of what a first iteration queues, start, packing, assignment and update, which belong together.
+# A first iteration queues a start, a packing, an assignment and an update.  Which of these steps
+# make up an iteration that packs its centres (FIRST), and one that finds them packed (PACKED).
 FIRST, PACKED = (1, 4), (2, 4)
 STEPS = (1, 3), (2, 3), FIRST, PACKED
 
 
 class TensorRun(TensorMemory):
-    """What a run is made of: the kernels of a start, an iteration and an end, which are recorded.
+    """A run: it queues the kernels of its start, of iterations and of its end, which are recorded.
 
     Parameters
     ----------
     rows : TensorRows
-        Its grid is asked for when rows are first added up: the device assigns them while the host
-        waits for their extent.
+        Their grid is needed when rows are first added up: the device assigns rows while the host
+        waits for their magnitudes.
     centers : ndarray of shape (k, d), or tensor of the rows' ``wide`` type on the device
-        A tensor may hold what is not finite, or too large: then the rows' bounds are not finite.
+        A tensor may hold numbers that are not finite or too large: then the rows' bounds become
+        infinite.
     lag : int
-        Iterations that are queued while one is waited for.
+        How many iterations the host may queue beyond the one it waits for.
     settles : bool
-        Whether iterations end at one with empty clusters.
+        Whether the run stops at an iteration with empty clusters.
 
     Attributes
     ----------
     packed : bool
         Whether the next scan finds `current` packed.  A stopped device packs nothing, but changes
-        nothing either: so what changes `current` between iterations, or ends a stop, makes it
-        false.
+        no centres either: so whatever changes `current` between iterations, or restarts a stopped
+        device, sets this to false.
     queued_with_start : int
-        How many iterations, from the first on, were queued with the start, which :meth:`launch` has
-        not been asked for yet.
+        How many iterations, from the first on, were queued with the start, before :meth:`launch` is
+        called for them.
     pruning : Pruning or None
-        What iterations are queued by, if bounds spare rows.
+        The bounds, while they prune rows.
     may_prune : bool
-        Whether they are to be tried, when few rows change.
+        Whether bounds are tried once few rows change.
     changed : int
-        How many did in the last iteration that was heard of.
+        How many rows changed in the last iteration whose report was read.
     """
 
     packed: bool
@@ -74,16 +76,16 @@ class TensorRun(TensorMemory):
         lag: int,
         settles: bool,
     ) -> None:
-        # The engine knows of its run: if both knew each other, their memory would stay a while.
+        # A weak reference: the engine holds its run, and a cycle would keep memory for a while.
         self.rows, self.settles = proxy(rows), int(settles)
         self.shape = lag + 4, *centers.shape
         self.n_limbs = rows.expected or 0
         self._take()
         self.scanning, self.updating = Recording(), Recording()
-        # An iteration that packs its centres, an assignment and an iteration that find them packed.
+        # An iteration that packs its centres; an assignment and an iteration that find them packed.
         self.starting, self.assigning, self.iterating = Recording(), Recording(), Recording()
         self.packs_next = False
-        # Iterations that are queued together, and whose reports come together.
+        # Iterations that are queued at once, and whose reports are copied at once.
         self.launches_per_batch = max(1, lag // 2)
         self.ending: Ending | None = None
         self._score_all()
@@ -95,7 +97,7 @@ class TensorRun(TensorMemory):
         return Reports(self.report, self.launches_per_batch)
 
     def _begin(self, centers: NDArray | torch.Tensor) -> None:
-        """Queue what the first iteration finds; that one, too, if it waits for nothing."""
+        """Queue the start, and the first iteration too if nothing must be waited for."""
         self.packed, self.queued_with_start = False, 0
         rows = self.rows
         if isinstance(centers, torch.Tensor):
@@ -130,21 +132,21 @@ class TensorRun(TensorMemory):
             rows.start_limit_bits,
         )
         key = "start", rows.n_samples, self.shape, self.n_limbs, *about
-        # Whether there is a limit makes no difference to it.
+        # Whether there is a limit does not change these launches.
         parts = [self.current, self.labels, self.arena.whole]
         return Layout(key, [*parts, *(x for x in start if x is not None)])
 
     def restart(self, centers: NDArray) -> None:
-        """Make this the state before the first iteration from other centres."""
+        """Return to the state before the first iteration, from other centres."""
         self._begin(centers)
-        # They are apart where their shape was not known.
+        # The sums are outside the arena where their shape was not known.
         self.sums.zero_()
         self.ending = None
         self.reports.forget()
         self._score_all()
 
     def launch(self, first: int, last: int, ends: bool) -> None:
-        """Queue some iterations, and with `ends` what a run ends with if they are its last."""
+        """Queue the iterations `first` to `last`, and with `ends` the end of the run."""
         device, left = self.rows.device, last - first + 1
         if self.queued_with_start:
             left -= self.queued_with_start
@@ -162,21 +164,21 @@ class TensorRun(TensorMemory):
             self.iterating.do(self._iterate, device, times=left)
         else:
             self.pruning.iterate(self, left)
-        # The host looks at them while the device goes on.
+        # The host reads the bounds while the device continues.
         self._ask()
         self.reports.ask(first, last)
         if ends:
-            # Before the copy, which would keep the device from beginning this early.
+            # Queued before the copy, which would delay it.
             self.end()
             self.reports.send()
 
     def _score_all(self) -> None:
-        """Have a run begin with scoring all rows."""
+        """Score all rows from here on, until bounds are tried again."""
         self.pruning = None
         self.may_prune, self.changed = may_pay(self), self.rows.n_samples
 
     def _forget_bounds(self) -> None:
-        """Have the next iteration find labels or centres that bounds were not made for."""
+        """Mark the bounds as invalid for the labels and centres of the next iteration."""
         if self.pruning is not None:
             self.pruning.bounds_valid = False
 
@@ -195,7 +197,7 @@ class TensorRun(TensorMemory):
         """Queue the first iteration by one plan, with the start unless that was queued."""
         rows = self.rows
         self.limit = rows.limit()
-        # All in the memory of one plan: the end of an iteration may write what a scan reads.
+        # All steps share the memory of one plan: an update may write what the next scan reads.
         assert rows.fp16_rows is not None
         self.packs_next = packs_in_update(self.shape[1], rows.fp16_rows.width)
         works = partial(self._queue_start, start), self._pack, self._assign, self.update
@@ -335,7 +337,7 @@ class TensorRun(TensorMemory):
         return continuing
 
     def _look_at(self, changed: int, count: int, pruned: int) -> None:
-        """Know how many rows changed last; give up bounds that have spared few in iterations."""
+        """Note how many rows changed last; give up bounds that pruned too few rows."""
         self.changed = changed
         if self.pruning is not None and not self.pruning.pays(count, pruned):
             self.pruning = None
