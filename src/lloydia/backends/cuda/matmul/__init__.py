@@ -10,4 +10,5 @@
   :mod:`recheck_all` computes D to all of them.  Else :mod:`candidates` names the few centres that
   can be nearest, :mod:`recheck_pairs` compares these, and :mod:`recheck_exact` takes the rows that
   have no candidates.  :mod:`row_lists` fills the lists of rows.
+* :mod:`pruning` leaves rows out late in a run.
 """
