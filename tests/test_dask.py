@@ -122,7 +122,7 @@ def test_a_killed_worker_costs_no_bit(current, moment, d, monkeypatch):
     ask = lloydia.backends.cluster.Cluster._ask
 
     def asking(self, method, *rest, **options):
-        kill(moment == "seeding" and len(self.history.asked) == 7)
+        kill(moment == "seeding" and len(self.history.calls) == 7)
         return ask(self, method, *rest, **options)
 
     monkeypatch.setattr(lloydia.backends.cluster.Cluster, "_ask", asking)
@@ -402,4 +402,4 @@ def test_no_workers(monkeypatch):
         # All leave while they are waited for.
         waiting = client.submit(sum, [1, 2])
         with pytest.raises(RuntimeError, match=r"has had no worker for 0.2 s: start workers"):
-            workers.settled(client, [waiting])
+            workers.wait_for(client, [waiting])

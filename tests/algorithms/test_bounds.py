@@ -33,7 +33,7 @@ def test_blind_iterations_come_before_bounds():
         engine.iterate(False)
         oracle.iterate(False)
         assert (engine.labels() == oracle.labels()).all()
-        known.append(engine.bounds.known)
+        known.append(engine.run.bounds.known)
         if known[-1]:
             check_bounds(engine, X, slice(None, None, 1000))
     assert not all(known)
@@ -96,20 +96,20 @@ def test_infinite_bounds_of_a_single_cluster_cause_no_warning(always_bounds, alg
     engine.start(X[:1], algorithm)
     for _ in range(3):
         engine.iterate(False)
-        assert engine.bounds.known
+        assert engine.run.bounds.known
     assert (engine.labels() == 0).all()
 
 
 def check_bounds(engine, X, rows=slice(None)):
-    bounds = engine.bounds
-    upper, lowers = bounds.now(engine.assigned)
+    bounds = engine.run.bounds
+    upper, lowers = bounds.now(engine.run.assigned)
     unit = Fraction(bounds.padding.unit)
     for i in np.arange(len(X))[rows]:
         squares = [
             sum((Fraction(float(a)) - Fraction(float(b))) ** 2 for a, b in zip(X[i], c))
-            for c in engine.used
+            for c in engine.run.used
         ]
-        label = engine.assigned[i]
+        label = engine.run.assigned[i]
         if np.isfinite(upper[i]):
             assert (Fraction(float(upper[i])) / unit) ** 2 >= squares[label]
         for j, square in enumerate(squares):
@@ -122,10 +122,10 @@ def check_bounds(engine, X, rows=slice(None)):
 def test_padding_covers_the_roundings_of_float32(scale):
     padding = Padding.of(np.full(100, scale), np.dtype(np.float32))
     values = np.random.default_rng(0).uniform(scale, 2 * scale, size=1000) * padding.unit
-    assert (np.float32(padding.raised(values)).astype(float) > values).all()
-    assert (np.float32(padding.lowered(values)).astype(float) < values).all()
-    assert padding.lowered(2.0**-60) == 0
-    assert padding.lowered(np.inf) == np.inf
+    assert (np.float32(padding.upper_bound(values)).astype(float) > values).all()
+    assert (np.float32(padding.lower_bound(values)).astype(float) < values).all()
+    assert padding.lower_bound(2.0**-60) == 0
+    assert padding.lower_bound(np.inf) == np.inf
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -48,11 +48,11 @@ def check(X, centers, algorithm):
     engine = choose("cpu", X, None, 1)
     engine.start(centers, algorithm)
     engine.iterate(False)
-    upper, lower = engine.bounds.now(engine.assigned)
+    upper, lower = engine.run.bounds.now(engine.run.assigned)
     D = squared_distances(X, centers)
-    assert (engine.assigned == D.argmin(axis=1)).all()
-    D = np.sqrt(D) * engine.bounds.padding.unit
-    upper, lower = upper / D[np.arange(len(X)), engine.assigned], lower / D
+    assert (engine.run.assigned == D.argmin(axis=1)).all()
+    D = np.sqrt(D) * engine.run.bounds.padding.unit
+    upper, lower = upper / D[np.arange(len(X)), engine.run.assigned], lower / D
     assert (upper >= 1 - 1e-12).all()
     assert (lower <= 1 + 1e-12).all()
     return upper, lower[:, 2:]
@@ -120,12 +120,12 @@ def evaluated_last(X, centers, algorithm):
     for iteration in range(20):
         engine.iterate(False)
         after = after if iteration >= 16 else engine.n_distances
-        D = squared_distances(X, engine.used)
-        assert (engine.assigned == D.argmin(axis=1)).all()
-        b, D = engine.bounds, np.sqrt(D) * engine.bounds.padding.unit
+        D = squared_distances(X, engine.run.used)
+        assert (engine.run.assigned == D.argmin(axis=1)).all()
+        b, D = engine.run.bounds, np.sqrt(D) * engine.run.bounds.padding.unit
         if getattr(b, "known", True):
-            upper, lower = b.now(engine.assigned)
-            own = np.arange(len(X)), engine.assigned
+            upper, lower = b.now(engine.run.assigned)
+            own = np.arange(len(X)), engine.run.assigned
             assert (upper >= D[own] * (1 - 1e-12)).all()
             if lower.ndim == 1:
                 D[own] = np.inf

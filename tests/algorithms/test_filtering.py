@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
 from lloydia import KMeans, stopping
-from lloydia.algorithms.filtering import FAN, MIXED, MOST_ROOTS, TILE, sizes
+from lloydia.algorithms.filtering import FAN, MAX_ROOTS, MIXED, TILE, sizes
 from lloydia.backends import choose
-from lloydia.backends.cpu.rows.placed import Placed
+from lloydia.backends.cpu.rows.dataset import Dataset
 from nasty import FLAVOURS, clusters_of, nasty_rows, nasty_weights, rows_of
 
 pytestmark = pytest.mark.filterwarnings(
@@ -38,11 +38,11 @@ def fits(k, X, weights=None, n_threads=1, **options):
 
 
 def test_the_levels_end_with_few_roots():
-    for n in (1, TILE, TILE + 1, TILE * MOST_ROOTS, TILE * MOST_ROOTS + 1, 10**7):
+    for n in (1, TILE, TILE + 1, TILE * MAX_ROOTS, TILE * MAX_ROOTS + 1, 10**7):
         levels = sizes(n)
         assert (levels[0] - 1) * TILE < n <= levels[0] * TILE
-        assert levels[-1] <= MOST_ROOTS
-        assert (levels[:-1] > MOST_ROOTS).all()
+        assert levels[-1] <= MAX_ROOTS
+        assert (levels[:-1] > MAX_ROOTS).all()
         assert (levels[1:] == -(-levels[:-1] // FAN)).all()
 
 
@@ -51,7 +51,7 @@ def test_the_levels_end_with_few_roots():
 @pytest.mark.parametrize("flavour", FLAVOURS)
 @pytest.mark.parametrize("shape", [(3000, 2, 17), (700, 3, 40), (40, 1, 7), (900, 5, 3)], ids=str)
 def test_the_bits_of_the_oracle(shape, flavour, dtype, monkeypatch):
-    monkeypatch.setattr(Placed, "block", lambda self, cost, n=None: 141)
+    monkeypatch.setattr(Dataset, "block", lambda self, cost, n=None: 141)
     n, d, k = shape
     X = rows_of(flavour, n, d, dtype, seed=3)
     rng = np.random.default_rng(1)
@@ -81,7 +81,7 @@ def test_nasty_data(X, data):
 def test_several_levels_of_nodes(dtype):
     """More tiles than roots, few enough centres for nodes to be owned and to change owners."""
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(3 * TILE * MOST_ROOTS + 17, 2)).astype(dtype)
+    X = rng.normal(size=(3 * TILE * MAX_ROOTS + 17, 2)).astype(dtype)
     for k in (1, 2, 12):
         filtered, oracle = fits(k, X, init="first", max_iter=25, n_threads=2)
         assert answer(filtered) == answer(oracle)
@@ -126,8 +126,8 @@ def test_few_distances_and_fewer_later():
         before = engine.n_distances
         engine.iterate(False)
     assert engine.n_distances - before < 0.02 * X.size / 2 * 200
-    owners = engine.bounds.owner[: sizes(len(X))[0]]
-    labels = engine.labels()[engine.tiles.order][: len(X) // TILE * TILE].reshape(-1, TILE)
+    owners = engine.run.bounds.owner[: sizes(len(X))[0]]
+    labels = engine.labels()[engine.run.tiles.order][: len(X) // TILE * TILE].reshape(-1, TILE)
     owned = owners[: len(labels)] != MIXED
     assert owned.mean() > 0.1
     assert (labels[owned] == owners[: len(labels)][owned, None]).all()
@@ -138,11 +138,11 @@ def test_the_order_is_found_once_for_all_starts():
     engine = choose("cpu", X, None, 1)
     engine.start(X[:5], "filtering")
     engine.iterate(False)
-    tiles, labels = engine.tiles, engine.labels()
+    tiles, labels = engine.run.tiles, engine.labels()
     kept = labels.copy()
     engine.start(X[5:10], "filtering")
     engine.iterate(False)
-    assert engine.tiles is tiles
+    assert engine.run.tiles is tiles
     assert (labels == kept).all()
 
 

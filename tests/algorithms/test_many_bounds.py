@@ -16,7 +16,7 @@ from lloydia.algorithms import elkan
 from lloydia.algorithms.auto import Auto, may_take
 from lloydia.algorithms.elkan import Elkan
 from lloydia.algorithms.geometry import Padding
-from lloydia.algorithms.yinyang import LEAST_ALLOWED, Yinyang, near_each_other
+from lloydia.algorithms.yinyang import MIN_BYTES, Yinyang, near_each_other
 from lloydia.backends import choose
 from lloydia.backends.cpu.scan import tile_scores
 from lloydia.data.chunks import memory
@@ -49,12 +49,12 @@ def test_bounds_bound_the_true_distances_of_nasty_rows(algorithm, X, k):
     engine.start(X[:k], algorithm)
     for _ in range(4):
         engine.iterate(False)
-        upper, lower = engine.bounds.now(engine.assigned)
-        unit = Fraction(engine.bounds.padding.unit)
+        upper, lower = engine.run.bounds.now(engine.run.assigned)
+        unit = Fraction(engine.run.bounds.padding.unit)
         for i, x in enumerate(X):
-            exact = squares(x, engine.used)
+            exact = squares(x, engine.run.used)
             if np.isfinite(upper[i]):
-                assert (Fraction(upper[i]) / unit) ** 2 >= exact[engine.assigned[i]]
+                assert (Fraction(upper[i]) / unit) ** 2 >= exact[engine.run.assigned[i]]
             for low, square in zip(lower[i], exact, strict=True):
                 # Infinite bounds are of groups without another centre.
                 if np.isfinite(low) and low > 0:
@@ -85,16 +85,16 @@ def test_bounds_hold_from_the_start_to_the_end(algorithm, dtype, shape):
     engine.start(X[:k], algorithm)
     for _ in range(60):
         report = engine.iterate(False).result()
-        upper, lower = engine.bounds.now(engine.assigned)
-        wide, unit = engine.used.astype(float), engine.bounds.padding.unit
+        upper, lower = engine.run.bounds.now(engine.run.assigned)
+        wide, unit = engine.run.used.astype(float), engine.run.bounds.padding.unit
         D = np.sqrt(np.square(X[:, None].astype(float) - wide).sum(axis=2)) * unit
         slack = 1 + d * 2.0**-50
-        assert (D[np.arange(n), engine.assigned] <= upper * slack).all()
+        assert (D[np.arange(n), engine.run.assigned] <= upper * slack).all()
         assert (lower <= D * slack).all()
         if report.n_changed == 0:
             break
-    assert engine.iteration > 3
-    assert engine.n_distances < 0.9 * n * k * engine.iteration
+    assert engine.run.iteration > 3
+    assert engine.n_distances < 0.9 * n * k * engine.run.iteration
 
 
 @pytest.mark.filterwarnings("ignore:Number of distinct clusters")
@@ -130,7 +130,7 @@ def test_one_centre(algorithm):
     for _ in range(3):
         report = engine.iterate(False).result()
     assert report.n_changed == 0
-    assert (engine.assigned == 0).all()
+    assert (engine.run.assigned == 0).all()
 
 
 @pytest.mark.parametrize(("k", "size"), [(1, 16), (48, 48), (1000, 48), (130, 32), (20_000, 48)])
@@ -153,7 +153,7 @@ def test_groups_are_full_and_near(k, size):
 def test_bounds_of_groups_take_no_more_room_than_the_rows(k, row_bytes):
     bounds = Yinyang(10, k, Padding.of(np.ones(2), np.dtype(np.float32)))
     bounds.divide(np.random.default_rng(0).normal(size=(k, 2)), 48, row_bytes)
-    assert bounds.lower.nbytes <= 10 * max(row_bytes, LEAST_ALLOWED)
+    assert bounds.lower.nbytes <= 10 * max(row_bytes, MIN_BYTES)
     assert bounds.size * len(bounds.lower) >= k
 
 
@@ -213,7 +213,7 @@ def test_what_nobody_tells_is_no_limit(monkeypatch):
 @pytest.fixture
 def no_units(monkeypatch):
     """Have no matrix units: with them auto offers no bounds of many centres."""
-    monkeypatch.setattr(tile_scores, "WHOLE", False)
+    monkeypatch.setattr(tile_scores, "AMX", False)
 
 
 @pytest.mark.usefixtures("no_units")
@@ -221,7 +221,7 @@ def test_an_engine_goes_with_its_last_reference():
     """Its rows and bounds do not wait for the garbage collector."""
     engine = choose("cpu", overlapping(3000, 300, 10), None, 1)
     engine.start(np.zeros((200, 300), np.float32), "auto")
-    assert engine.auto.others
+    assert engine.run.auto.others
     gone = weakref.ref(engine)
     gc.disable()
     try:
@@ -236,7 +236,7 @@ def test_bounds_of_the_last_run_make_room_for_those_of_the_next(monkeypatch):
     engine = choose("cpu", overlapping(3000, 300, 10), None, 1)
     engine.start(np.zeros((200, 300), np.float32), "elkan")
     seen = []
-    monkeypatch.setattr(elkan, "free_bytes", lambda: seen.append(engine.bounds) or 1e9)
+    monkeypatch.setattr(elkan, "free_bytes", lambda: seen.append(engine.run.bounds) or 1e9)
     engine.start(np.zeros((200, 300), np.float32), "auto")
     engine.start(np.zeros((200, 300), np.float32), "elkan")
     assert len(seen) >= 2

@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from lloydia import KMeans, assign, stopping
 from lloydia.algorithms import hamerly
 from lloydia.algorithms.auto import Auto
-from lloydia.backends.cpu.rows.placed import Placed
+from lloydia.backends.cpu.rows.dataset import Dataset
 from lloydia.backends.cpu.scan import scanners, tile_scores
 from lloydia.seeding import SEEDINGS
 from nasty import FLAVOURS, clusters_of, nasty_rows, nasty_weights, rows_of
@@ -33,7 +33,7 @@ def small_blocks():
     Bounds are kept from the start, though they would not pay.
     """
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Placed, "block", lambda self, cost, n=None: 41)
+        patch.setattr(Dataset, "block", lambda self, cost, n=None: 41)
         patch.setattr(hamerly, "COST", -np.inf)
         yield
 
@@ -94,26 +94,26 @@ def test_units_that_multiply_pairs_change_nothing(algorithm, dtype, monkeypatch)
     common = {"init": X[:50], "n_init": 1, "max_iter": 6, "tol": 0}
     expected = answer(KMeans(50, device="reference", **common).fit(X))
     seen = []
-    leading = scanners.leading_scanner
-    monkeypatch.setattr(scanners, "leading_scanner", lambda *a: seen.append(1) or leading(*a))
-    monkeypatch.setattr(scanners, "AMPLE", 0)
+    leading = scanners.prefiltered_scanner
+    monkeypatch.setattr(scanners, "prefiltered_scanner", lambda *a: seen.append(1) or leading(*a))
+    monkeypatch.setattr(scanners, "PREFILTER_NUMBERS", 0)
     assert answer(KMeans(50, algorithm=algorithm, **common).fit(X)) == expected
     if algorithm in ("lloyd", "hamerly", "exponion", "auto"):
         assert bool(seen) == tile_scores.AVAILABLE
-    monkeypatch.setattr(scanners, "AMPLE", 10**9)
+    monkeypatch.setattr(scanners, "PREFILTER_NUMBERS", 10**9)
     assert answer(KMeans(50, algorithm=algorithm, **common).fit(X)) == expected
 
 
-@pytest.mark.skipif(not tile_scores.WHOLE, reason="this processor has no tiles")
+@pytest.mark.skipif(not tile_scores.AMX, reason="this processor has no tiles")
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("d", [1, 2, 15, 32, 129])
 def test_tiles_and_vectors_give_the_same_bits(d, dtype, monkeypatch):
-    monkeypatch.setattr(scanners, "SEVERAL", 1)
+    monkeypatch.setattr(scanners, "TILED_CENTERS", 1)
     for flavour in FLAVOURS:
         X = rows_of(flavour, 400, d, dtype, seed=d)
         oracle = assign(X, X[:40], device="reference")
         for least in (1, 1000):
-            monkeypatch.setattr(scanners, "TILED", least)
+            monkeypatch.setattr(scanners, "TILED_FEATURES", least)
             labels, inertia = assign(X, X[:40])
             assert (labels == oracle[0]).all(), (flavour, least)
             assert inertia == oracle[1]

@@ -183,7 +183,7 @@ def test_a_score_as_wrong_as_can_be_still_bounds_its_own_error(d):
         assert certificate.near_error(radius**2, score, line) >= error
         # Where leading parts are added up it is a little more.
         more = error * (1.0 + 2.0**-5)
-        score, of_leading = score + more - error, certificate.leading_near(line)
+        score, of_leading = score + more - error, certificate.bf16_head_near(line)
         assert certificate.near_error(radius**2, score, of_leading) >= more
 
 
@@ -226,3 +226,11 @@ def test_near_centres_are_not_certified_where_none_are():
     for d, reach in ((3, 2.0**41), (2**21, 1.0)):
         assert np.isinf(certificate.near_line(d, reach, 1.0)).all()
         assert certificate.own_terms(d, reach, 1.0) == ((np.inf,) * 3, (0.0, np.inf))
+
+
+def test_the_line_bounds_the_error_terms():
+    for reach in (0.0, 1e-3, 1.0, 30.0):
+        a, b, c = certificate.error_terms(20, reach, 1.0, depth=12, named=4)
+        low, slope, _ = certificate.error_line(20, reach, 1.0, depth=12, named=4)
+        for R in (0.0, 1e-3, 0.5, 1.0, 7.0, 1e4):
+            assert low + slope * R * R >= a + b * R + c * R * R

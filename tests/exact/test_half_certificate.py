@@ -16,7 +16,7 @@ from lloydia.exact.half_certificate import (
     distance_above,
     distance_below,
     limit,
-    lowered,
+    score_bias,
     summation,
 )
 from nasty import FLAVOURS, rows_of
@@ -59,10 +59,15 @@ def worst_cases(rng, n, d, rest, residual, gaps, usual):
     farther = length(x - b1 - f1) >= length(x - b2 - f2)
     score2 = 0.5 * length(b2) ** 2 - (y * b2).sum(1)
     # The computed scores are off as far as they may be.
-    ordinary = {"usual_norm": usual * largest, "usual_rest": usual * residual, "summed": summed}
+    ordinary = {
+        "typical_norm": usual * largest,
+        "typical_residual": usual * residual,
+        "summed": summed,
+    }
     rests = np.full(n, residual)
     e1, e2 = (
-        lowered(length(b), rests, **ordinary, largest_rest=rest, radius=radius) for b in (b1, b2)
+        score_bias(length(b), rests, **ordinary, largest_residual=rest, radius=radius)
+        for b in (b1, b2)
     )
     nu1, nu2 = (
         (summed + LAST_STEP) * length(y) * length(b) + LAST_STEP * (0.5 * length(b) ** 2 + shift)
@@ -135,9 +140,9 @@ def scan(X, C, rng):
     grow = 1 + 2.0**-20
     norms, rests = np.where(near, length(b), 0.0) * grow, np.where(near, residual, 0.0)
     inside = rest[norm + rest <= radius]
-    terms = {"usual_norm": norms.sum() / max(near.sum(), 1)}
-    terms |= {"usual_rest": rests.sum() / max(near.sum(), 1), "summed": summation(d)}
-    e = lowered(norms, rests, **terms, largest_rest=inside.max(initial=0.0), radius=radius)
+    terms = {"typical_norm": norms.sum() / max(near.sum(), 1)}
+    terms |= {"typical_residual": rests.sum() / max(near.sum(), 1), "summed": summation(d)}
+    e = score_bias(norms, rests, **terms, largest_residual=inside.max(initial=0.0), radius=radius)
     s = np.where(near, 0.5 * length(b) ** 2 - y @ np.where(near[:, None], b, 0).T - e, 0.0)
     s = np.where(near, s, FAR_SCORE * radius**2) + shift
     errors = (terms["summed"] + LAST_STEP) * norm[:, None] * norms
@@ -177,7 +182,13 @@ def test_the_limit_is_hardly_more_than_is_asked():
     """The closed form against its equation: one delta serves for both kinds of bounds."""
     least, norm, rest = np.linspace(4.5, 9.0, 50), np.linspace(0.1, 2.0, 50), np.full(50, 1e-2)
     own = np.full(50, 2.0), np.full(50, 3e-2), np.full(50, 0.1)
-    terms = {"shift": 4.0, "radius": 8.0, "usual_norm": 3.0, "usual_rest": 2e-2, "summed": 1e-5}
+    terms = {
+        "shift": 4.0,
+        "radius": 8.0,
+        "typical_norm": 3.0,
+        "typical_residual": 2e-2,
+        "summed": 1e-5,
+    }
     top = limit(least, norm, rest, *own, **terms, canonical=0.0)
     nu1, nu = ((1e-5 + LAST_STEP) * norm * B + LAST_STEP * (0.5 * B * B + 4.0) for B in (2.0, 3.0))
     delta = np.sqrt(norm**2 + 2 * (top - 4.0 + nu1 + nu))
@@ -191,7 +202,7 @@ def test_what_is_no_number_has_no_limit():
     bad = np.array([np.nan, np.inf, -np.inf])
     fine = np.full(3, 1.0)
     own = fine, 1e-3 * fine, 0 * fine
-    terms = {"shift": 1.0, "radius": 8.0, "usual_norm": 1.0, "usual_rest": 1e-3}
+    terms = {"shift": 1.0, "radius": 8.0, "typical_norm": 1.0, "typical_residual": 1e-3}
     terms |= {"summed": 1e-5, "canonical": 1e-15}
     with np.errstate(all="ignore"):
         assert np.isfinite(limit(fine, fine, 1e-3 * fine, *own, **terms)).all()
@@ -216,8 +227,8 @@ def test_distances_are_enclosed(summed, usual):
     toward = (y - b) / np.maximum(length(y - b), 1e-300)[:, None]
     rest, own_rest = rng.uniform(0.0, 0.02, size=n), rng.uniform(0.0, 0.05, size=n)
     norm, own_norm = length(y), length(b)
-    usuals = {"usual_norm": usual, "usual_rest": 0.02, "summed": summed}
-    low = lowered(own_norm, own_rest, largest_rest=0.02, radius=radius, **usuals)
+    usuals = {"typical_norm": usual, "typical_residual": 0.02, "summed": summed}
+    low = score_bias(own_norm, own_rest, largest_residual=0.02, radius=radius, **usuals)
     score = own_norm**2 / 2 - (y * b).sum(axis=1) + shift - low
     off = (summed + LAST_STEP) * norm * own_norm + LAST_STEP * (own_norm**2 / 2 + shift)
     tight = []

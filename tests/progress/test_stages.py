@@ -70,9 +70,9 @@ X = np.random.default_rng(0).normal(size=(600, 3))
 @pytest.mark.parametrize("device", ["cpu", "reference"])
 @pytest.mark.parametrize("init", ["k-means++", "farthest", "k-means||"])
 def test_a_watched_start_has_the_same_centres(init, device, n_features, monkeypatch):
-    from lloydia.backends.cpu.seeding import picks
+    from lloydia.backends.cpu.seeding import seeder
 
-    monkeypatch.setattr(picks, "AT_ONCE", 0)
+    monkeypatch.setattr(seeder, "MAX_DISTANCES", 0)
     rows = np.random.default_rng(1).normal(size=(300, n_features))
     model = KMeans(9, init=init, random_state=0, max_iter=1, device=device)
     seen, watched = seen_in(lambda: model.fit(rows).cluster_centers_)
@@ -84,11 +84,11 @@ def test_a_watched_start_has_the_same_centres(init, device, n_features, monkeypa
 
 
 def test_few_rows_are_seeded_in_one_call_unless_it_takes_long(monkeypatch):
-    from lloydia.backends.cpu.seeding import picks
+    from lloydia.backends.cpu.seeding import seeder
 
     at_once, quick = seen_in(lambda: kmeans_plusplus(X, 8, random_state=0)[1])
     assert at_once == []
-    monkeypatch.setattr(picks, "AT_ONCE", len(X) * 7 * 4 - 1)
+    monkeypatch.setattr(seeder, "MAX_DISTANCES", len(X) * 7 * 4 - 1)
     stepwise, slow = seen_in(lambda: kmeans_plusplus(X, 8, random_state=0)[1])
     assert len(stepwise) == 9
     assert quick.tolist() == slow.tolist()

@@ -13,7 +13,7 @@ from numba import njit
 
 from lloydia.backends import choose
 from lloydia.backends.cpu.part import CPUPart
-from lloydia.backends.cpu.rows.placed import Placed
+from lloydia.backends.cpu.rows.dataset import Dataset
 from lloydia.backends.group import Here
 from lloydia.backends.parts import Parts
 from lloydia.seeding.plusplus import plusplus
@@ -27,8 +27,8 @@ def small_blocks():
     tests/backends/cpu/test_greedy.py looks at what is done with small data otherwise.
     """
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("lloydia.backends.cpu.seeding.picks.FEW", 0)
-        patch.setattr(Placed, "block", lambda self, cost, n=None: 1 if n else 41)
+        patch.setattr("lloydia.backends.cpu.seeding.seeder.FEW", 0)
+        patch.setattr(Dataset, "block", lambda self, cost, n=None: 1 if n else 41)
         yield
 
 
@@ -96,7 +96,7 @@ def test_the_state_is_that_of_the_oracle_after_every_seed(d, dtype):
         row = int(candidates[3]) if rng.random() < 0.5 else int(candidates[0]) // 2
         for engine in (cpu, oracle):
             engine.seed_add(row)
-        assert (cpu.nearest == oracle.nearest).all()
+        assert (cpu.seeder.nearest == oracle.nearest).all()
         u = rng.random(50)
         assert (cpu.seed_draw(u) == oracle.seed_draw(u)).all()
         assert cpu.seed_farthest() == oracle.seed_farthest()
@@ -115,11 +115,12 @@ def test_candidates_that_are_nearer_by_a_hair_are_found(dtype):
         engine = choose(name, X, None, 2)
         engine.seed_start()
         engine.seed_add(0)
-        first = engine.nearest.copy()
+        state = engine.seeder if name == "cpu" else engine
+        first = state.nearest.copy()
         potentials = engine.seed_potentials(np.array([1]))
         engine.seed_add(1)
-        assert 100 < (engine.nearest < first).sum() < 1900
-        states.append((potentials, engine.nearest.tolist()))
+        assert 100 < (state.nearest < first).sum() < 1900
+        states.append((potentials, state.nearest.tolist()))
     assert states[0] == states[1]
 
 
@@ -128,8 +129,8 @@ def test_the_screen_leaves_few_rows_to_evaluate():
     from lloydia.backends.cpu.seeding.weights import TILE
 
     @njit
-    def doubtful(X, panel, starts, test, nearest, norms, limits, bits, copies, hits):
-        return screens.doubtful(
+    def reachable(X, panel, starts, test, nearest, norms, limits, bits, copies, hits):
+        return screens.list_reachable_rows(
             X, 0, TILE, panel, starts, test, nearest, norms, limits, bits, copies, hits
         )
 
@@ -141,8 +142,8 @@ def test_the_screen_leaves_few_rows_to_evaluate():
     test = screen.load(candidates)
     hits = np.empty(TILE, np.uint32)
     scratch = np.empty(TILE, X.dtype), np.empty(TILE, np.uint16), np.zeros((8, 32), X.dtype)
-    found = doubtful(X, screen.panel, screen.starts, test, nearest, D[:, 0].copy(), *scratch, hits)
-    lowered = {(i, j) for i, j in np.argwhere(D[:, 33:] < nearest[:, None]).tolist()}
+    found = reachable(X, screen.panel, screen.starts, test, nearest, D[:, 0].copy(), *scratch, hits)
+    improved = {(i, j) for i, j in np.argwhere(D[:, 33:] < nearest[:, None]).tolist()}
     doubted = {(int(h) >> 16, j) for h in hits[:found] for j in range(7) if int(h) >> j & 1}
-    assert lowered <= doubted
-    assert len(doubted) <= len(lowered) + 2
+    assert improved <= doubted
+    assert len(doubted) <= len(improved) + 2

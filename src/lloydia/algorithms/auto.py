@@ -48,18 +48,18 @@ TRIAL = 3
 
 # A trial is made once the run has taken this many times as long as the trial, and again once the
 # run's time has grown by this factor.
-WAIT, AGAIN = 8.0, 3.0
+WAIT, WAIT_GROWTH = 8.0, 3.0
 
 # Bounds are tried after this many iterations of Lloyd's; bounds of single centres earlier.  Bounds
 # skip little while centres move far, and most distances once the centres have nearly settled.
-SOON, SINGLE = 12.0, 8.0
+SOON, SOON_PER_CENTER = 12.0, 8.0
 
 # A run of k clusters mostly takes more than this many iterations per cluster.
 LASTING = 0.125
 
 # If at least this share of the rows changes cluster in iteration WATCHED, mostly more than LONG
 # iterations follow; well-separated clusters are found earlier.
-WATCHED, MOVING, LONG = 3, 0.03, 18
+WATCHED, CHANGING, LONG = 3, 0.03, 18
 
 # The challenger's time must be below this share of the other's, which has become faster meanwhile.
 BETTER = 0.8
@@ -128,7 +128,7 @@ class Auto:
                 elif k >= MANY and not units:
                     if n_features >= WIDE and allows("elkan"):
                         self.others.append("elkan")
-                        self.patience = SINGLE
+                        self.patience = SOON_PER_CENTER
                     self.others.append("yinyang")
         # Whether many changing rows make filtering start early: only for few features, and if
         # enough iterations are left to pay for the order.
@@ -139,10 +139,10 @@ class Auto:
         self.lloyd = float("inf")
         self.incumbent = (self.using, float("inf"))
 
-    def after(self, seconds: float, moving: float) -> str:
+    def after(self, seconds: float, changed: float) -> str:
         """Take what an iteration cost, and what share of the rows it moved; return what to use."""
         self.iteration += 1
-        if self.watched and self.iteration == WATCHED and moving >= MOVING:
+        if self.watched and self.iteration == WATCHED and changed >= CHANGING:
             self.patience = 0.0
         # Iterations of any algorithm take at most as long as Lloyd's; more time is spent waiting.
         self.spent += min(seconds, self.lloyd)
@@ -153,7 +153,7 @@ class Auto:
         if self.left:
             self.left -= 1
             if self.left == 0:
-                self._settle(seconds)
+                self._end_trial(seconds)
         elif self.spent >= self.patience * self.lloyd and self._may_try():
             self.incumbent = (self.using, seconds)
             self.using, self.left = self.others.pop(0), TRIAL
@@ -167,17 +167,17 @@ class Auto:
             self.others.pop(0)
         return bool(self.others)
 
-    def _settle(self, seconds: float) -> None:
+    def _end_trial(self, seconds: float) -> None:
         """End a trial whose last iteration cost that."""
         name, before = self.incumbent
         better = seconds < BETTER * before or not self.allows(name)
         self.others.append(name if better else self.using)
         self.using = self.using if better else name
-        self.patience = max(WAIT * TRIAL, AGAIN * self.spent / self.lloyd)
+        self.patience = max(WAIT * TRIAL, WAIT_GROWTH * self.spent / self.lloyd)
 
 
 def may_take(
-    n_samples: int, k: int, row_bytes: int, spare: float, single: bool, algorithm: str
+    n_samples: int, k: int, row_bytes: int, spare: float, bounds_per_center: bool, algorithm: str
 ) -> bool:
     """Return whether an algorithm's bounds for k centres may take their memory now.
 
@@ -191,6 +191,6 @@ def may_take(
     algorithm : str
     """
     if algorithm == "elkan":
-        fits = single and elkan.bytes_of_row(k) <= spare
+        fits = bounds_per_center and elkan.bytes_of_row(k) <= spare
         return fits and elkan.is_modest(n_samples, k, row_bytes)
     return algorithm != "yinyang" or yinyang.bytes_of_row(k, row_bytes) <= spare

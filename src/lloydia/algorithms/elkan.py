@@ -47,7 +47,7 @@ class Elkan:
         L_j.
     drift : ndarray of shape (k or more,), float32
         S_j.
-    passed : float
+    total_drift : float
         The sum of the largest movements.
     padding : Padding
         Every computed bound passes through it.
@@ -73,16 +73,16 @@ class Elkan:
         # The first assignment writes all of it.
         self.lower = np.empty((n_samples, width), dtype=np.float32)
         self.drift = np.zeros(width, dtype=np.float32)
-        self.passed = np.float32(0.0)
+        self.total_drift = np.float32(0.0)
 
     def move(self, moved: NDArray[np.float64]) -> None:
         """Add the movements of the centres, shape (k,), to the drift."""
-        drift = self.padding.raised(self.drift[: self.k] + moved)
+        drift = self.padding.upper_bound(self.drift[: self.k] + moved)
         self.drift[: self.k] = drift
-        if outgrown(float(self.passed), float(moved.max()), self.padding):
-            self.nearest[:] = self.padding.lowered(self.nearest - self.passed)
-            self.passed = np.float32(0.0)
-        self.passed = np.float32(self.padding.raised(self.passed + moved.max()))
+        if outgrown(float(self.total_drift), float(moved.max()), self.padding):
+            self.nearest[:] = self.padding.lower_bound(self.nearest - self.total_drift)
+            self.total_drift = np.float32(0.0)
+        self.total_drift = np.float32(self.padding.upper_bound(self.total_drift + moved.max()))
 
     def now(self, labels: NDArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the current u and l_j of points with these labels."""
@@ -92,7 +92,7 @@ class Elkan:
 
 def width_of(k: int) -> int:
     """Return k rounded up to whole SIMD vectors, the width of the panels of centres."""
-    lanes = load("lloydia.backends.cpu.simd.micro").LANES
+    lanes = load("lloydia.backends.cpu.simd.microkernel_centers_in_lanes").LANES
     return -(-k // lanes) * lanes
 
 

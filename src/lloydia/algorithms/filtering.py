@@ -38,16 +38,16 @@ from numpy.typing import NDArray
 
 from lloydia.algorithms.geometry import Padding
 
-__all__ = ["FAN", "MIXED", "MOST_FEATURES", "TILE", "Filtering", "sizes"]
+__all__ = ["FAN", "MAX_FEATURES", "MIXED", "TILE", "Filtering", "sizes"]
 
 TILE = 64
 FAN = 8
 
 # The largest number of roots, at which the search begins: a few for each thread.
-MOST_ROOTS = 128
+MAX_ROOTS = 128
 
 # Kernels are compiled for each number of features, and boxes of more features rule out very little.
-MOST_FEATURES = 256
+MAX_FEATURES = 256
 
 # The owner of a node whose rows have different labels.
 MIXED = -2
@@ -56,7 +56,7 @@ MIXED = -2
 def sizes(n_samples: int) -> NDArray[np.int64]:
     """Return the number of tiles, of nodes above them, and so on up to the roots."""
     out = [-(-n_samples // TILE)]
-    while out[-1] > MOST_ROOTS:
+    while out[-1] > MAX_ROOTS:
         out.append(-(-out[-1] // FAN))
     return np.array(out, dtype=np.int64)
 
@@ -69,7 +69,7 @@ class Filtering:
     owner : ndarray of shape (n_nodes,), int32
         The label of all rows of a node (-1 before the first assignment), or MIXED if its children
         have different owners.  Tiles come first, then the levels above.
-    held : ndarray of shape (n_tiles * TILE,), int32
+    tile_labels : ndarray of shape (n_tiles * TILE,), int32
         Labels in the order of the curve, valid if a tile and all nodes above it are MIXED.
     known : bool
         Whether these attributes hold the current labels of the run.
@@ -78,5 +78,5 @@ class Filtering:
     def __init__(self, n_samples: int, k: int, padding: Padding) -> None:
         levels = sizes(n_samples)
         self.owner = np.full(levels.sum(), -1, dtype=np.int32)
-        self.held = np.empty(levels[0] * TILE, dtype=np.int32)
+        self.tile_labels = np.empty(levels[0] * TILE, dtype=np.int32)
         self.known = False

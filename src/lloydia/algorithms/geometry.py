@@ -8,7 +8,7 @@ only distances below ``2**-110`` of the longest one underflow.
 from the square of a true distance by :func:`lloydia.exact.distance.relative_error` and, below
 ``2**-500``, by underflow.  The paddings cover this error and the roundings of float32, so that
 
-    raised(u) < l   implies   D(x, a) < D(x, j)   canonically and strictly,
+    upper_bound(u) < l   implies   D(x, a) < D(x, j)   canonically and strictly,
 
 where u is an upper bound on the distance of x to centre a, and l a lower bound on that to centre j.
 
@@ -91,10 +91,10 @@ class Padding:
         """Return the four numbers, for kernels."""
         return self.unit, self.relative, self.difference, self.absolute
 
-    def raised(self, value: NDArray | float) -> NDArray | float:
+    def upper_bound(self, value: NDArray | float) -> NDArray | float:
         """Return an upper bound from a computed value."""
         return value * (1.0 + self.relative) + self.absolute
 
-    def lowered(self, value: NDArray | float) -> NDArray | float:
+    def lower_bound(self, value: NDArray | float) -> NDArray | float:
         """Return a lower bound from a computed value."""
         return np.maximum(value * (1.0 - self.relative) - self.absolute, 0.0)

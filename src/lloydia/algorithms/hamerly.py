@@ -48,7 +48,7 @@ class Hamerly:
     ----------
     upper, lower : ndarray of shape (n,), float32
         U and L.
-    moved, passed : ndarray of shape (k,), float64
+    moved, total_drift : ndarray of shape (k,), float64
         M and P.
     padding : Padding
         Every computed bound passes through it.
@@ -61,7 +61,7 @@ class Hamerly:
     def __init__(self, n_samples: int, k: int, padding: Padding) -> None:
         self.upper = np.full(n_samples, np.inf, dtype=np.float32)
         self.lower = np.zeros(n_samples, dtype=np.float32)
-        self.moved, self.passed = np.zeros((2, k))
+        self.moved, self.total_drift = np.zeros((2, k))
         self.padding = padding
         self.known = False
         self.sample = np.zeros(1), np.full(1, np.inf)
@@ -78,8 +78,8 @@ class Hamerly:
         labels : ndarray of shape (n,)
         """
         if self.known:
-            few = slice(None, None, max(1, len(labels) // SAMPLE))
-            upper, lower = self.now(labels, few)
+            sample_rows = slice(None, None, max(1, len(labels) // SAMPLE))
+            upper, lower = self.now(labels, sample_rows)
             # If both are infinite, the difference is NaN, which exceeds no movement.
             with np.errstate(invalid="ignore"):
                 self.sample = upper, lower - upper
@@ -90,7 +90,7 @@ class Hamerly:
         # Unknown bounds will be measured after this move, so their sums start at 0.  (After a move
         # to very distant rows, larger sums would cost float32 precision.)
         self.moved = self.known * (self.moved + moved)
-        self.passed = self.known * (self.passed + others)
+        self.total_drift = self.known * (self.total_drift + others)
         # Centres slow down, so the next move is estimated as half of this one.
         spent = 0.5 * np.median(moved + others)
         passing = np.mean((slack > spent) | (u < np.median(half_nearest)))
@@ -103,14 +103,14 @@ class Hamerly:
         # Numbers beyond the range of float32 become infinite without a warning.
         with np.errstate(over="ignore"):
             # The factor also covers the rounding of L - U in the kernel.
-            spent = ((self.moved + self.passed) * (1.0 + 2.0**-21)).astype(np.float32)
+            spent = ((self.moved + self.total_drift) * (1.0 + 2.0**-21)).astype(np.float32)
             near = (half_nearest - self.moved).astype(np.float32)
-            least = (self.moved * (1.0 - 2.0**-22)).astype(np.float32)
-        return spent, np.nextafter(near, np.float32(-np.inf)), least
+            moved_below = (self.moved * (1.0 - 2.0**-22)).astype(np.float32)
+        return spent, np.nextafter(near, np.float32(-np.inf)), moved_below
 
     def now(
         self, labels: NDArray, rows: slice = slice(None)
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the current u and l of some points, given all labels."""
         a = labels[rows]
-        return self.upper[rows] + self.moved[a], self.lower[rows] - self.passed[a]
+        return self.upper[rows] + self.moved[a], self.lower[rows] - self.total_drift[a]

@@ -32,7 +32,7 @@ from lloydia.imports import load
 __all__ = ["Yinyang", "bytes_of_row", "near_each_other"]
 
 # Lower bounds take at most as many bytes per row as the row itself, or this many if that is more.
-LEAST_ALLOWED = 128
+MIN_BYTES = 128
 
 
 class Yinyang:
@@ -72,9 +72,9 @@ class Yinyang:
         """Add the movements of the centres, shape (k,), to the drift of their groups."""
         largest = np.maximum.reduceat(moved[self.order], np.arange(0, len(moved), self.size))
         for g in np.flatnonzero(outgrown(self.drift, largest, self.padding)):
-            self.lower[g] = self.padding.lowered(self.lower[g] - self.drift[g])
+            self.lower[g] = self.padding.lower_bound(self.lower[g] - self.drift[g])
             self.drift[g] = 0.0
-        self.drift = np.asarray(self.padding.raised(self.drift + largest), dtype=np.float32)
+        self.drift = np.asarray(self.padding.upper_bound(self.drift + largest), dtype=np.float32)
 
     def now(self, labels: NDArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the current u of labelled points, and l of each centre (0 for the label)."""
@@ -87,8 +87,8 @@ class Yinyang:
 
 def groups_of(k: int, width: int, row_bytes: float) -> tuple[int, int]:
     """Return the size of the groups of k centres, a multiple of `width`, and their number."""
-    most = int(max(row_bytes, LEAST_ALLOWED)) // 4
-    size = width * -(-k // (width * most))
+    max_groups = int(max(row_bytes, MIN_BYTES)) // 4
+    size = width * -(-k // (width * max_groups))
     return size, -(-k // size)
 
 
@@ -111,13 +111,13 @@ def near_each_other(centers: NDArray[np.float64], size: int) -> NDArray[np.int64
     offsets = centers - centers.mean(axis=0)
     # Scale the offsets to at most 1, because they are squared below.
     offsets /= np.abs(offsets).max() or 1.0
-    along = np.argsort(offsets @ direction_of_spread(offsets), kind="stable")
+    along = np.argsort(offsets @ principal_direction(offsets), kind="stable")
     middle = -(-k // size) // 2 * size
     parts = along[:middle], along[middle:]
     return np.concatenate([part[near_each_other(centers[part], size)] for part in parts])
 
 
-def direction_of_spread(offsets: NDArray[np.float64]) -> NDArray[np.float64]:
+def principal_direction(offsets: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return an estimate of the first principal direction of offsets (m, d): shape (d,)."""
     squares = np.square(offsets).sum(axis=1)
     direction = offsets[squares.argmax()]

@@ -1,8 +1,8 @@
 """The engines, and how one is chosen.
 
-What each of them does is said by :class:`lloydia.backends.engine.Engine`; :mod:`reference` is the
-oracle, :mod:`cpu` and :mod:`cuda` are fast, :mod:`parts` is made of others: of blocks that are read
-(:mod:`stream`), of several GPUs, or of a cluster's workers (:mod:`cluster`).
+:class:`lloydia.backends.engine.Engine` says what each method of an engine does.  :mod:`reference`
+is the oracle, :mod:`cpu` and :mod:`cuda` are fast, and :mod:`parts` is made of others: of blocks
+that are read (:mod:`stream`), of several GPUs, or of a cluster's workers (:mod:`cluster`).
 """
 
 from __future__ import annotations
@@ -24,12 +24,14 @@ from lloydia.data.device_arrays import on_gpu
 from lloydia.imports import load
 from lloydia.spelling import either, option
 
-__all__ = ["Lane", "choose", "lanes", "one_gpu", "put", "telling", "together"]
+__all__ = ["StreamContext", "batch_groups", "choose", "on_plan", "one_gpu", "put", "streams"]
 
-_tellers: ContextVar[tuple[Callable[[object], object], ...]] = ContextVar("tellers", default=())
+_plan_callbacks: ContextVar[tuple[Callable[[object], object], ...]] = ContextVar(
+    "plan_callbacks", default=()
+)
 
-# The context in which the work of one queue is done.
-Lane = Callable[[], AbstractContextManager]
+# Returns the context of a stream: work in it is queued there.
+StreamContext = Callable[[], AbstractContextManager]
 
 
 def choose(
@@ -119,7 +121,7 @@ def put(device: str, X: NDArray) -> Any:
 def _of_chunks(device: str, X: Chunks, weights: NDArray | None, n_threads: int | None) -> Engine:
     """Read all rows where they fit into the memory that they may take, else some of them again."""
     plan = X.plan(weights is not None, n_threads)
-    _tell(plan)
+    _report_plan(plan)
     if plan.whole:
         return choose(device, X.load(plan), weights, n_threads, plan.spare)
     gpu = _gpu_name(device, False)
@@ -144,11 +146,11 @@ def one_gpu(device: str, X: Any) -> bool:
     return on_gpu(X) and bool(_gpu_name(device, True))
 
 
-def lanes(device: str, X: Any) -> AbstractContextManager[Sequence[Lane]]:
-    """Return the queues in which the members of a batch are computed side by side.
+def streams(device: str, X: Any) -> AbstractContextManager[Sequence[StreamContext]]:
+    """Return the contexts of streams in which the members of a batch are computed side by side.
 
-    One, and no more than that, where a member keeps all of the place busy: on the CPU.  The
-    context waits, as X's library does, for all that was queued in them.
+    On the CPU there is one, because one member keeps all threads busy.  At its end the context
+    waits for all work that was queued.
     """
     if name := _gpu_name(device, on_gpu(X)):
         with _extra(name):
@@ -158,7 +160,7 @@ def lanes(device: str, X: Any) -> AbstractContextManager[Sequence[Lane]]:
 
 
 @contextmanager
-def together(
+def batch_groups(
     device: str, X: Any, n_clusters: int, settles: bool, starts: Any = None
 ) -> Iterator[Iterable[dict[int, Engine]]]:
     """Open the groups of a batch's members whose iterations are computed together: on a GPU.
@@ -208,27 +210,26 @@ def _on_gpu(device: str, X: Any, weights: NDArray | None, there: bool) -> Engine
 def _out_of_core(name: str, X: Any, weights: NDArray | None) -> Engine:
     """Return the engine of rows on the host that a GPU has no room for, and say its plan."""
     group = load("lloydia.backends.cuda.out_of_core.group").out_of_core(X, weights, name)
-    _tell(group.plan)
+    _report_plan(group.plan)
     return load("lloydia.backends.parts").Parts(group)
 
 
-def _tell(plan: object) -> None:
-    for tell in _tellers.get():
-        tell(plan)
+def _report_plan(plan: object) -> None:
+    for callback in _plan_callbacks.get():
+        callback(plan)
 
 
 @contextmanager
-def telling(function: Callable[[object], object]) -> Iterator[None]:
-    """Call `function` with the plan of every engine in this context whose rows come in blocks.
+def on_plan(function: Callable[[object], object]) -> Iterator[None]:
+    """Call `function` with the plan of every engine in this context that works out of core.
 
-    A plan is a sentence (its ``str``) about what stays in memory, or on the GPU, and what is read
-    or sent in every pass.
+    A plan is a sentence (its ``str``) about what stays on the GPU and what each pass sends.
     """
-    token = _tellers.set((*_tellers.get(), function))
+    token = _plan_callbacks.set((*_plan_callbacks.get(), function))
     try:
         yield
     finally:
-        _tellers.reset(token)
+        _plan_callbacks.reset(token)
 
 
 def _on_gpus(device: str, X: Any, weights: NDArray | None) -> Engine:

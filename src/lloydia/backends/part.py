@@ -116,10 +116,10 @@ class Part(Protocol):
     def seed_first(self, values: Any) -> float:
         """Make a candidate the only seed."""
 
-    def seed_weigh(self, values: Any, grid: tuple[int, int]) -> NDArray[np.int64]:
+    def seed_potentials_of(self, values: Any, grid: tuple[int, int]) -> NDArray[np.int64]:
         """Return the totals with each candidate as a seed."""
 
-    def seed_adopt(self, j: int) -> float:
+    def seed_accept(self, j: int) -> float:
         """Make candidate `j` of those weighed last a seed."""
 
     def seed_choose(
@@ -127,7 +127,7 @@ class Part(Protocol):
     ) -> NDArray[np.int64]:
         """Choose rows, each on its own; `before` rows of other parts come first."""
 
-    def seed_spread(self, centers: NDArray) -> float:
+    def seed_extend_by(self, centers: NDArray) -> float:
         """Make several rows, dense, seeds."""
 
     def seed_loads(self) -> NDArray[np.int64]:

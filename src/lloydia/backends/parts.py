@@ -53,7 +53,7 @@ class Parts(Engine):
         return reduce(sums.Magnitudes.merge, self.group.each("magnitudes"))
 
     def set_grid(self, magnitudes: sums.Magnitudes) -> None:
-        self.whole, self.grid = magnitudes, sums.Grid.choose(magnitudes, self.dtype)
+        self.magnitudes_of_all, self.grid = magnitudes, sums.Grid.choose(magnitudes, self.dtype)
         self.group.each("set_grid", magnitudes)
 
     def mean_variance(self) -> float:
@@ -64,7 +64,7 @@ class Parts(Engine):
             totals = self.group.total("all_sums")
         mean = means(totals, self.grid, self.dtype)
         cost = self._cost(max(self.group.each("measure_to", mean)))
-        grid = sums.total_grid(self.n_samples, self.whole.largest_weight)
+        grid = sums.total_grid(self.n_samples, self.magnitudes_of_all.largest_weight)
         weight = sums.join(self.group.total("weight", grid).tolist(), *grid)
         return cost / (weight * self.n_features)
 
@@ -144,7 +144,7 @@ class Parts(Engine):
     def seed_potentials(self, candidates: NDArray[np.int64]) -> list[int]:
         self.candidates = candidates.tolist()
         values = self._values(candidates)
-        return self.group.total("seed_weigh", values, self._terms_grid()).tolist()
+        return self.group.total("seed_potentials_of", values, self._terms_grid()).tolist()
 
     def seed_add(self, row: int) -> None:
         self.n_seeds += 1
@@ -153,7 +153,7 @@ class Parts(Engine):
             return
         if row not in self.candidates:
             self.seed_potentials(np.array([row]))
-        self._change("seed_adopt", self.candidates.index(row))
+        self._change("seed_accept", self.candidates.index(row))
         self.candidates = []
 
     def seed_sample(self, key: int, factor: float) -> NDArray[np.int64]:
@@ -164,7 +164,7 @@ class Parts(Engine):
         return np.concatenate([found[p] + edge for p, edge in enumerate(edges)])
 
     def seed_extend(self, rows: NDArray[np.int64]) -> None:
-        self._change("seed_spread", self.rows(rows))
+        self._change("seed_extend_by", self.rows(rows))
 
     def seed_loads(self) -> NDArray[np.int64]:
         return self.group.total("seed_loads")

@@ -1,7 +1,7 @@
-"""Blocks that are asked in passes: their rows come for the time of an answer, and go again.
+"""Blocks that are asked in passes: a block has its rows only while it computes an answer.
 
 Each block is a :class:`~lloydia.backends.part.Part`.  Between passes it keeps what belongs to its
-rows (labels, bounds, the D to the nearest seed); what belongs to the clusters the blocks share.
+rows (labels, bounds, the D to the nearest seed); the blocks share what belongs to the clusters.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from numpy.typing import NDArray
 
 __all__ = ["Host", "Passes"]
 
-# What cannot be answered without the rows.
+# Methods that need the rows.
 READING = {
     *("all_sums", "measure_to"),
-    *("seed_first", "seed_weigh", "seed_adopt", "seed_spread"),
+    *("seed_first", "seed_potentials_of", "seed_accept", "seed_extend_by"),
     *("step", "conclude", "measure", "farthest", "classify"),
 }
 
-# What begins with labels of its own: those that were handed out stay as they are.
-BEGINNING = {"seed_start", "start", "classify"}
+# Methods that begin with new labels: arrays that were returned before do not change.
+FIRST_CALLS = {"seed_start", "start", "classify"}
 
 
 class Host(Protocol):
@@ -80,7 +80,7 @@ class Passes(ABC):
         return self.host.blocks(wanted)
 
     def each(self, method: str, *arguments: Any) -> list[Any]:
-        if method in BEGINNING:
+        if method in FIRST_CALLS:
             self.begin(method, *arguments)
             self.seen.clear()
         found = self.some(method, dict.fromkeys(range(len(self.parts)), arguments))

@@ -1,8 +1,8 @@
 """The oracle: every answer computed the obvious way, in NumPy.
 
-It scans all centres for all rows whatever the algorithm is called, keeps nothing between
-iterations but labels and centres, and sums every cluster anew.  Sparse rows are made dense first:
-that is what their distances are defined by.
+It evaluates all distances whatever the algorithm is called, keeps nothing between iterations but
+labels and centres, and sums every cluster anew.  Sparse rows are made dense first, since that is
+how their distances are defined.
 """
 
 from __future__ import annotations

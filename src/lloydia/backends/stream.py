@@ -1,7 +1,7 @@
 """Rows that are read block by block: each block is a part, and all parts are asked in one pass.
 
-What belongs to the clusters, their sums above all, the parts share, so that a thousand blocks take
-no more of it than one.
+The sums of the clusters, the labels and the packed centres are shared by all blocks, so that a
+thousand blocks take no more memory for them than one.
 """
 
 from __future__ import annotations
@@ -13,16 +13,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lloydia.backends.cpu.clusters import Clusters
 from lloydia.backends.cpu.part import CPUPart
+from lloydia.backends.cpu.rows.dataset import Dataset
 from lloydia.backends.cpu.scan.centers import Packed
-from lloydia.backends.engine import UNLIMITED
 from lloydia.backends.part import Step
 from lloydia.backends.passes import Passes
 from lloydia.data.chunks.reader import Reader
 
-__all__ = ["Block", "Stream"]
+__all__ = ["Stream"]
 
-# Algorithms that would need all rows at once, or that look at the clock.
+# Replaced: algorithms that need all rows at once, or that measure the time of an iteration.
 INSTEAD = {"auto": "hamerly", "filtering": "hamerly"}
 
 
@@ -33,10 +34,10 @@ class Shared:
     ----------
     labels : ndarray of shape (n,), int32
     packed : Packed or None
-        The centres as the scan wants them.
+        The centres as the scan reads them.
     totals : tuple of ndarray, or None
         The sums of the clusters, of all blocks together, and which of them were touched; see
-        :mod:`lloydia.backends.cpu.clusters`.
+        :class:`lloydia.backends.cpu.clusters.Clusters`.
     """
 
     def __init__(self, n_samples: int) -> None:
@@ -50,67 +51,43 @@ class Shared:
         self.totals = None
 
 
-class Block(CPUPart):
-    """The part whose rows come and go.
+class BlockMemory:
+    """The memory of a block's runs; see :class:`lloydia.backends.cpu.memory.RunMemory`.
 
     Parameters
     ----------
-    rows : ndarray of shape (m, d)
-    start : int
-        Rows before.
+    shared : Shared
+    place : slice
+        The block's rows among all.
     """
 
-    def __init__(
-        self,
-        rows: NDArray,
-        start: int,
-        weights: NDArray | None,
-        n_threads: int | None,
-        shared: Shared,
-    ) -> None:
-        self.shared, self.place = shared, slice(start, start + len(rows))
-        super().__init__(rows, None if weights is None else weights[self.place], n_threads)
-        self.magnitudes()
-        self.attach(None)
+    shares_sums = True
 
-    def attach(self, rows: NDArray | None) -> None:
-        """Take the rows, or let them go."""
-        self.X = self.source = rows
+    def __init__(self, shared: Shared, place: slice) -> None:
+        self.shared, self.place = shared, place
 
     @property
     def packed(self) -> Packed | None:
-        """The centres as the scan wants them: packed by the first block that needs them."""
+        """The centres as the scan reads them: packed by the first block that needs them."""
         return self.shared.packed
 
     @packed.setter
     def packed(self, packed: Packed | None) -> None:
         self.shared.packed = packed
 
-    def start(
-        self, centers: NDArray, algorithm: str, settles: bool = True, max_iter: int = UNLIMITED
-    ) -> None:
-        super().start(centers, INSTEAD.get(algorithm, algorithm), settles, max_iter)
-
-    def hold(self) -> None:
-        """Hold no rows: they go."""
-
-    def new_labels(self) -> NDArray[np.int32]:
+    def new_labels(self, n: int) -> NDArray[np.int32]:
         labels = self.shared.labels[self.place]
         labels.fill(-1)
         return labels
 
-    def begin_sums(self, k: int) -> None:
+    def begin_sums(self, clusters: Clusters, k: int) -> None:
         if self.shared.totals is None:
-            super().begin_sums(k)
-            self.shared.totals = self.sums, self.touched
-        self.sums, self.touched = self.shared.totals
-        self.last = False
+            clusters.begin(k)
+            self.shared.totals = clusters.sums, clusters.touched
+        clusters.sums, clusters.touched = self.shared.totals
 
-    def step(self, centers: NDArray, measure: bool) -> Step:
-        """Add to the sums of all blocks, which :class:`Stream` gives."""
-        self.current = centers
-        self.assign_and_choose()
-        return Step(self.n_changed, np.zeros((), np.int64), self.measure() if measure else 0.0)
+    def framed_cache(self, dataset: Dataset) -> None:
+        """Return None: the rows do not stay in memory."""
 
 
 class Stream(Passes):
@@ -121,7 +98,7 @@ class Stream(Passes):
     reader : Reader
     weights : ndarray of shape (n,), float64, or None
     n_threads : int or None
-        Of the computing.
+        Threads that compute; others read.
 
     Raises
     ------
@@ -134,14 +111,24 @@ class Stream(Passes):
     def __init__(self, reader: Reader, weights: NDArray | None, n_threads: int | None) -> None:
         super().__init__(reader)
         self.shared = Shared(self.n_samples)
-        starts = [start for start, _ in pairwise(reader.edges.tolist())]
-        self.parts = [
-            Block(rows, starts[i], weights, n_threads, self.shared)
-            for i, rows in reader.blocks(range(len(starts)))
-        ]
+        self.places = [slice(start, stop) for start, stop in pairwise(reader.edges.tolist())]
+        self.parts = []
+        for i, rows in reader.blocks(range(len(self.places))):
+            place = self.places[i]
+            own = None if weights is None else weights[place]
+            part = CPUPart(rows, own, n_threads, BlockMemory(self.shared, place))
+            part.magnitudes()
+            part.attach(None)
+            self.parts.append(part)
 
     def begin(self, method: str, *arguments: Any) -> None:
         self.shared.begin()
+
+    def each(self, method: str, *arguments: Any) -> list[Any]:
+        if method == "start":
+            centers, algorithm, *others = arguments
+            arguments = (centers, INSTEAD.get(algorithm, algorithm), *others)
+        return super().each(method, *arguments)
 
     def total(self, method: str, *arguments: Any) -> Any:
         answer = super().total(method, *arguments)
@@ -157,6 +144,6 @@ class Stream(Passes):
         out = np.empty((self.shared.n_samples, len(centers)), dtype=self.dtype)
         for p, rows in self.blocks(range(len(self.parts))):
             self.parts[p].attach(rows)
-            out[self.parts[p].place] = self.parts[p].distances(centers)
+            out[self.places[p]] = self.parts[p].distances(centers)
             self.parts[p].attach(None)
         return out

@@ -1,7 +1,7 @@
-"""Rows and their weights, without the rows of weight 0: these only get a label at the end.
+"""Rows and weights, without the rows of weight 0, which only get a label at the end.
 
-So everything else (the grid of the sums, the range that is checked, the starts, the stop rules,
-empty clusters, batches) cannot depend on a row of weight 0: no engine has it.
+No engine has a row of weight 0.  So nothing else can depend on it: not the grid of the sums, the
+range that is checked, the starts, the stop rules, empty clusters, or batches.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from lloydia.imports import load
 
 __all__ = ["WeightedRows"]
 
-# Rows that get their labels at a time: what an engine keeps of them is small then.
-MOST_ROWS = 1 << 20
+# Rows of weight 0 get their labels in batches of this many, so that an engine needs little memory.
+ROWS_AT_A_TIME = 1 << 20
 
 # Distances that are computed at a time where D overflows.
-MOST_DISTANCES = 1 << 20
+DISTANCES_AT_A_TIME = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -185,9 +185,9 @@ def labels_of(
         for _, rows in reader.blocks(range(len(reader.lengths))):
             yield from labels_of(rows, centers, device, n_threads)
         return
-    if X.shape[0] > MOST_ROWS:
-        for start in range(0, X.shape[0], MOST_ROWS):
-            yield from labels_of(X[start : start + MOST_ROWS], centers, device, n_threads)
+    if X.shape[0] > ROWS_AT_A_TIME:
+        for start in range(0, X.shape[0], ROWS_AT_A_TIME):
+            yield from labels_of(X[start : start + ROWS_AT_A_TIME], centers, device, n_threads)
         return
     far = beyond_range(X, centers)
     labels = np.empty(X.shape[0], dtype=np.int32)
@@ -196,7 +196,7 @@ def labels_of(
         engine = choose(device, near, None, n_threads)
         engine.classify(centers)
         labels[~far] = on_host(engine.labels())
-    step = max(MOST_DISTANCES // len(centers), 1)
+    step = max(DISTANCES_AT_A_TIME // len(centers), 1)
     left = np.flatnonzero(far)
     for start in range(0, len(left), step):
         some = left[start : start + step]

@@ -127,7 +127,7 @@ def fit(
 
     Example: lloydia fit big.parquet -k 100 --memory 2GB --init 'k-means||'
     """
-    from lloydia.backends import telling
+    from lloydia.backends import on_plan
     from lloydia.data.files import check_squares
     from lloydia.data.outputs import Renames
     from lloydia.data.variances import warn_of_dominant, warning_of_blocks
@@ -168,7 +168,7 @@ def fit(
     with (
         progress(f"{k:,} clusters", json=json),
         method.naming_faster_start(n, k, whole),
-        telling(announce),
+        on_plan(announce),
         checkpoints.spelled(),
     ):
         if not blocks:

@@ -16,7 +16,15 @@ from lloydia.imports import load
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-__all__ = ["Fact", "Held", "Partitions", "Rows", "is_collection", "on_cluster", "undeclared"]
+__all__ = [
+    "Fact",
+    "Partitions",
+    "Rows",
+    "WorkerPartitions",
+    "is_collection",
+    "on_cluster",
+    "undeclared",
+]
 
 
 def is_collection(X: Any) -> bool:
@@ -80,8 +88,8 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class Held:
-    """The partitions that one worker holds.
+class WorkerPartitions:
+    """The partitions that one worker has.
 
     Attributes
     ----------
@@ -105,14 +113,14 @@ class Partitions:
     ----------
     collection : Dask array or data frame
     client : Client
-    held : list of Held
+    by_worker : list of WorkerPartitions
     facts : list of Fact
         The facts about each partition.
     """
 
     collection: Any
     client: Client
-    held: list[Held]
+    by_worker: list[WorkerPartitions]
     facts: list[Fact]
 
     @property

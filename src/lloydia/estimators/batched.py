@@ -1,9 +1,9 @@
 """Batches: many data sets of one shape, each with the result of its own fit.
 
 The data sets are the members of the batch.  On a GPU, one launch computes an iteration of many
-members where possible (:func:`lloydia.backends.together`).  The other members run in a few lanes
-(CUDA streams) that overlap; the members of one lane run one after another and share the memory of
-one engine.
+members where possible (:func:`lloydia.backends.batch_groups`).  The other members run in a few CUDA
+streams that overlap; the members of one stream run one after another and share the memory of one
+engine.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import assert_all_finite, check_array, check_random_state
 
-from lloydia.backends import lanes, together
+from lloydia.backends import batch_groups, streams
 from lloydia.backends.engine import Engine
 from lloydia.backends.magnitudes import check_range
 from lloydia.backends.weighted import WeightedRows
@@ -142,7 +142,7 @@ def k_means_batched(
     left = batch.alone()
     if left:
         turns = iter(left)
-        with lanes(device, X) as queues:
+        with streams(device, X) as queues:
             interleave([(lane, batch.turns(turns)) for lane in queues])
     batch.warn_of_fewer()
     return tuple(map(home, (batch.centers, batch.labels, batch.inertia, batch.n_iter)))
@@ -187,7 +187,7 @@ class Batch:
         if self.weights is None and not inertia:
             settles = model.empty != "keep"
             starts = None if isinstance(self.starts, np.ndarray) else self.starts
-            with together(model.device, self.X, model.n_clusters, settles, starts) as groups:
+            with batch_groups(model.device, self.X, model.n_clusters, settles, starts) as groups:
                 for group in groups:
                     begun = len(self.X) - len(left - self.drawn.keys())
                     if self.in_turn and sorted(group) != list(range(begun, begun + len(group))):

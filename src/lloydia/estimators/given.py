@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
-from lloydia.backends import telling
+from lloydia.backends import on_plan
 from lloydia.backends.engine import Engine
 from lloydia.backends.weighted import WeightedRows
 from lloydia.data.arrays import home_of
@@ -60,5 +60,5 @@ class Given:
         Rows that a start is drawn from are refused now, so that they consume no random numbers.
         """
         draft = self.draft
-        with telling(print) if draft.verbose else nullcontext():
+        with on_plan(print) if draft.verbose else nullcontext():
             return self.rows.engine(draft.device, draft.n_threads, self.init, not self.drawn)

@@ -23,11 +23,11 @@ products with fused or separate rounding, in any order.
    magnitudes that sum to less than ``(1 + 2**-6)`` times the above.  Subnormal numbers count as 0
    there, and ``2**-100`` covers it.
 
-6. Leading parts alone, ``y = h + r`` and ``b = h' + r'``: what is left out is at most
+6. Heads alone, ``y = h + r`` and ``b = h' + r'``: what is left out is at most
    ``|r| |h'| + |y| |r'|``, which is added to the score as a pair of products that are not less
-   (:mod:`lloydia.backends.cpu.scan.coarse_scan`); the terms have magnitudes that sum to less than
-   ``(1 + 2**-5)`` times the above, for ``|r| <= 2**-8 |y|`` and a bfloat16 rounded up is less than
-   ``1 + 2**-7`` times the norm (:func:`leading_line`).
+   (:mod:`lloydia.backends.cpu.scan.bf16_prefilter`); the terms have magnitudes that sum to less
+   than ``(1 + 2**-5)`` times the above, for ``|r| <= 2**-8 |y|`` and a bfloat16 rounded up is less
+   than ``1 + 2**-7`` times the norm (:func:`bf16_head_line`).
 
 The first four: ``|s_j - t_j| <= (q + 4 + 2**(m + 1)) u (R C + C^2)``, without the power of two
 where nothing is overwritten, up to a factor ``1 + 2 (d + 8) u``, for
@@ -37,13 +37,13 @@ at most ``2**-149`` an operation; ``2**-120`` covers it.  Underflow of D adds at
 feature, ``s**2`` times that in t; ``d s**2 2**-1073`` covers it.
 
 So with :func:`score_error` = E, ``s_best - s_j > 2 E`` proves that centre j is farther,
-canonically and strictly.  A row whose second best score is nearer than that is *in doubt*: its D
+canonically and strictly.  A row whose second best score is nearer than that is *ambiguous*: its D
 are evaluated.
 
-**Near centres.** C depends on the farthest of all centres, the doubt about a row on its neighbours
-only.  With k the factor above and e what underflow adds, the score of a centre of norm N is off by
-at most ``k (R N + N**2) + e``.  Let s be that of one at distance r from the row, so that
-``N <= R + r``.  Since ``r**2 = |x'|^2 - 2 t``, and ``2 R r <= R**2 + r**2``,
+**Near centres.** C depends on the farthest of all centres, but whether a row is ambiguous only
+depends on its neighbours.  With k the factor above and e what underflow adds, the score of a centre
+of norm N is off by at most ``k (R N + N**2) + e``.  Let s be that of one at distance r from the
+row, so that ``N <= R + r``.  Since ``r**2 = |x'|^2 - 2 t``, and ``2 R r <= R**2 + r**2``,
 
     r^2  <=  R^2 - 2 s + 2 k (R (R + r) + (R + r)^2) + 2 e  <=  R^2 - 2 s + k (7 R^2 + 5 r^2) + 2 e,
 
@@ -54,8 +54,8 @@ which for ``k <= 2**-4`` is less than
 by more than the rounding of D and of what is computed here.  Take the best score for s.  A centre
 that is canonically no farther than that one has ``|c'_j| <= rho = R + h(s)`` too, so its score and
 the best one are off by at most E with rho in the place of C, ``E' <= a + b rho (R + rho)``
-(:func:`near_error`): a gap of more than 2 E' would contradict that it is no farther.  A row is in
-doubt if the gap is neither more than 2 E nor than 2 E'.
+(:func:`near_error`): a gap of more than 2 E' would contradict that it is no farther.  A row is
+ambiguous if the gap is neither more than 2 E nor than 2 E'.
 
 The same bounds distances.  That to the centre of score s is at most ``R**2 - 2 s + 2 E'``.  If no
 score of some centres is above s, a centre of theirs has a norm of at most ``R + h(s)``, and then a
@@ -84,12 +84,12 @@ from numpy.typing import NDArray
 
 __all__ = [
     "FAR",
+    "bf16_head_line",
+    "bf16_head_near",
     "error_line",
     "error_terms",
     "frame",
-    "leading_line",
-    "leading_near",
-    "most_scale",
+    "max_scale_exponent",
     "near_error",
     "near_line",
     "own_terms",
@@ -107,7 +107,7 @@ FAR = 2.0**40
 MIDDLE = 31
 
 # Up to here the factor 1 + 2 (d + 8) u covers what the derivation leaves out.
-MOST_FEATURES = 2**20
+MAX_FEATURES = 2**20
 
 
 def frame(centers: NDArray) -> tuple[NDArray, float]:
@@ -120,18 +120,18 @@ def frame(centers: NDArray) -> tuple[NDArray, float]:
     some = centers[:: -(-len(centers) // MIDDLE)].astype(np.float64)
     origin = np.median(some, axis=0).astype(centers.dtype)
     reach = float(np.abs(centers.astype(np.float64) - origin).max(initial=0.0))
-    return origin, scale_of(reach, most_scale(centers.dtype))
+    return origin, scale_of(reach, max_scale_exponent(centers.dtype))
 
 
-def scale_of(reach: float, most: int) -> float:
-    """Return the power of two that brings `reach` near 1, of an exponent of at most `most`."""
+def scale_of(reach: float, max_exponent: int) -> float:
+    """Return the power of two that brings `reach` near 1, of an exponent up to `max_exponent`."""
     exponent = math.frexp(reach)[1] if reach > 0 else 0
-    if abs(exponent) > most:
-        exponent = most if exponent > 0 else -most
+    if abs(exponent) > max_exponent:
+        exponent = max_exponent if exponent > 0 else -max_exponent
     return math.ldexp(1.0, -exponent)
 
 
-def most_scale(dtype: np.dtype) -> int:
+def max_scale_exponent(dtype: np.dtype) -> int:
     """Return the largest exponent of a scale that is a number of the type, and its inverse."""
     return 126 if dtype == np.float32 else 1000
 
@@ -153,7 +153,7 @@ def error_terms(
     named : int
         m, the bits of a score that are overwritten.
     """
-    if not reach < FAR or n_features > MOST_FEATURES:
+    if not reach < FAR or n_features > MAX_FEATURES:
         return math.inf, math.inf, math.inf
     factor, canonical, underflow = _roundings(n_features, scale, depth, named)
     return (
@@ -200,7 +200,7 @@ def near_line(
     certified.
     """
     factor, canonical, underflow = _roundings(n_features, scale, depth, named)
-    if not reach < FAR or n_features > MOST_FEATURES or factor > 2.0**-4:
+    if not reach < FAR or n_features > MAX_FEATURES or factor > 2.0**-4:
         return math.inf, math.inf, math.inf, math.inf
     # (R + rho)^2 <= 3 rho (R + rho); what float64 rounds on the way to E' is less than this adds.
     grow = 1.0 + 2.0**-30
@@ -241,7 +241,7 @@ def own_terms(
     those of :func:`error_terms`; `reach` only says whether there is a bound.
     """
     factor, _, underflow = _roundings(n_features, scale, None, 0)
-    if not reach < FAR or n_features > MOST_FEATURES or factor > 2.0**-4:
+    if not reach < FAR or n_features > MAX_FEATURES or factor > 2.0**-4:
         return (math.inf, math.inf, math.inf), (0.0, math.inf)
     grow = 1.0 + 2.0**-30
     low, high = 1.0 / math.sqrt(1.0 + 5.0 * factor), 1.0 / math.sqrt(1.0 - 5.0 * factor)
@@ -249,7 +249,7 @@ def own_terms(
 
 
 def split_line(
-    line: tuple[float, float, float], reach: float, rest: float
+    line: tuple[float, float, float], reach: float, residual: float
 ) -> tuple[float, float, float]:
     """Return ``(a, b, c)``: the error of split operands is at most ``a + b R**2 + c r**2``.
 
@@ -267,18 +267,18 @@ def split_line(
         return math.inf, 0.0, 0.0
     unit = 2.0**-8 * (1.0 + 2.0**-7)
     # r (rest (1 + unit) + unit C) + R unit rest, and products no larger than 2 r t <= r^2 + t^2.
-    tau, tiny = max(rest, 2.0**-70), max(reach, 2.0**-60)
-    of_rest = (1.0 + 2.0**-6) * (rest + unit * reach)
-    of_radius = (1.0 + 2.0**-6) * unit * rest
+    tau, tiny = max(residual, 2.0**-70), max(reach, 2.0**-60)
+    of_residual = (1.0 + 2.0**-6) * (residual + unit * reach)
+    of_radius = (1.0 + 2.0**-6) * unit * residual
     return (
-        a * (1.0 + 2.0**-6) + 0.5 * (of_rest * tau + of_radius * tiny) + 2.0**-100,
+        a * (1.0 + 2.0**-6) + 0.5 * (of_residual * tau + of_radius * tiny) + 2.0**-100,
         b * (1.0 + 2.0**-6) + 0.5 * of_radius / tiny,
-        0.5 * of_rest / tau,
+        0.5 * of_residual / tau,
     )
 
 
-def leading_line(line: tuple[float, float, float]) -> tuple[float, float, float]:
-    """Return ``(a, b, 0)``: the error of adding up leading parts is at most ``a + b R**2``.
+def bf16_head_line(line: tuple[float, float, float]) -> tuple[float, float, float]:
+    """Return ``(a, b, 0)``: the error of adding up bfloat16 heads is at most ``a + b R**2``.
 
     `line` is that of :func:`error_line`, for the sum.
     """
@@ -286,8 +286,8 @@ def leading_line(line: tuple[float, float, float]) -> tuple[float, float, float]
     return a * (1.0 + 2.0**-5) + 2.0**-100, b * (1.0 + 2.0**-5), 0.0
 
 
-def leading_near(line: tuple[float, float, float, float]) -> tuple[float, float, float, float]:
-    """Return the line of :func:`near_error` for adding up leading parts.
+def bf16_head_near(line: tuple[float, float, float, float]) -> tuple[float, float, float, float]:
+    """Return the line of :func:`near_error` for adding up bfloat16 heads.
 
     `line` is that of :func:`near_line`, for the sum.
     """

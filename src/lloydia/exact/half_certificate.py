@@ -32,28 +32,28 @@ positive, so that they order like their bits ("Range" says more):
    ``20 * 2**-23 (H_j + N B_j)`` covers it.  So it does where the start is a float32 number that is
    added in float32, which rounds twice: ``2**-24 H_j`` and ``2**-24 (H_j + N B_j)``, nearly.
 
-**Usual centres.**  A few centres far from the origin would spoil the bounds of all others.  So let
-B and g be usual values, beta and nu what follows from them, and *lower* the score of every centre
-that exceeds them, by ``e_j = 2 q_j`` with ``q_j`` at least
+**Typical centres.**  A few centres far from the origin would spoil the bounds of all others.  So
+let B and g be typical values, beta and nu what follows from them, and *bias* the score of every
+centre that exceeds them: subtract ``e_j = 2 q_j`` from it, with ``q_j`` at least
 
     (B_j - B) r + (g_j - g) (delta_j + r + (g_j + g) / 2) + nu_j - nu,
 
-each difference 0 if it is negative: :func:`lowered` has it for all rows within R.
+each difference 0 if it is negative: :func:`score_bias` has it for all rows within R.
 
-**The limit.**  Let s be at least the lowered score of centre 1 (any of them; mostly s is its score,
+**The limit.**  Let s be at least the biased score of centre 1 (any of them; mostly s is its score,
 the least), ``delta^2 = N^2 + 2 (T - shift + nu)`` and
 
     T - s >= e_1 + nu_1 + nu + alpha_1 + alpha + (beta_1 + beta) delta
              + (r + g_1)^2 / 2 + (r + g)^2 / 2.
 
-Then no centre j with a lowered score above T is as near as centre 1.  For ``t_1`` is at most
+Then no centre j with a biased score above T is as near as centre 1.  For ``t_1`` is at most
 ``s + e_1 - shift + nu_1 + alpha_1 + beta_1 delta_1 + g_1 r + g_1^2/2``, and ``delta_1 <= delta``.
 Put ``P = T - shift - nu``.  If ``|y|^2 + 2 P`` were below ``4 beta^2``, then
 ``s >= shift - e_1 - nu_1 - |y|^2 / 2`` (as ``delta_1^2 >= 0``) would leave T - s below
 ``2 beta^2 + nu + nu_1 + e_1``, less than asked for (``delta >= 2 beta``).  So from P on
 ``h(S) = S - beta sqrt(|y|^2 + 2 S)`` rises by at least half of what S does.  Now
 ``S_j >= P + e_j - (nu_j - nu)``, so ``h(S_j)`` is above ``h(P)`` by what the true bounds of j
-exceed the usual ones, and ``t_j > P - alpha - beta delta - g r - g^2/2``.
+exceed the typical ones, and ``t_j > P - alpha - beta delta - g r - g^2/2``.
 
 With A for all terms but that of delta, and ``b = beta_1 + beta``, the least such T is
 ``s + A + b u``, where ``u = b + sqrt(b^2 + N^2 + 2 (s - shift + nu) + 2 A)`` is its delta.  Where T
@@ -75,7 +75,7 @@ stands for it (and for the columns that fill the last tile).  It is no rival whe
 Rows outside R, rows whose nearest centre may be far, and rows with a score below 0 have no limit.
 (Where names are added to scores nobody sees such a score: "Range" says that there is none.)
 
-**Range.**  With ``shift = R^2 / 2 + R^2 / 32 + 4`` no lowered score of a row within R is below 4 or
+**Range.**  With ``shift = R^2 / 2 + R^2 / 32 + 4`` no biased score of a row within R is below 4 or
 above ``8.1 R^2 + 4``.  For S_j is at least ``-|y|^2 / 2``.  What rounding to float16 leaves out is
 at most a part ``2**-11`` of a norm, and ``2**-22`` more of up to 64 features, near 0; B_j is at
 most 3 R, and R at least 1.  So e_j, twice the sum of ``B_j r + g_j (R + B_j + r + 2 g_j)`` and what
@@ -83,7 +83,7 @@ the difference of two nu is, is below ``2 (3 + 12.2) 2**-11 R^2``; with nu it is
 half of what there is for it.
 
 **Distances.**  Of a row within R, from the same scores: ``|x - c_1| <= delta_1 + r + g_1``, where
-``delta_1^2 <= N^2 + 2 (s - shift + e_1 + nu_1)``.  Where the lowered scores of some centres are at
+``delta_1^2 <= N^2 + 2 (s - shift + e_1 + nu_1)``.  Where the biased scores of some centres are at
 least s, each of them is no nearer than ``sqrt(Q) - r - g`` with ``Q = n^2 + 2 (s - shift - nu)``
 and ``n <= |y|``: for ``delta_j^2 >= Q + 2 (e_j - (nu_j - nu)) >= Q + 4 (g_j - g) delta_j``, so
 ``delta_j - g_j >= sqrt(Q) - g`` whether g_j is above g or not; and a far one is at least
@@ -103,7 +103,7 @@ __all__ = [
     "distance_above",
     "distance_below",
     "limit",
-    "lowered",
+    "score_bias",
     "summation",
 ]
 
@@ -144,62 +144,62 @@ def score_error(
     return (summed + LAST_STEP) * norm * center_norm + LAST_STEP * start
 
 
-def lowered(
+def score_bias(
     norms: NDArray,
-    rests: NDArray,
+    residuals: NDArray,
     *,
-    usual_norm: float,
-    usual_rest: float,
-    largest_rest: float,
+    typical_norm: float,
+    typical_residual: float,
+    largest_residual: float,
     radius: float,
     summed: float,
 ) -> NDArray[np.float64]:
-    """Return e_j: by how much the scores of centres are lowered, for rows within R.
+    """Return e_j: by how much biased scores are below scores, for rows within R.
 
     Parameters
     ----------
-    norms, rests : ndarray of shape (k,)
+    norms, residuals : ndarray of shape (k,)
         B_j and g_j.
-    usual_norm, usual_rest : float
+    typical_norm, typical_residual : float
         B and g.
-    largest_rest, radius, summed : float
+    largest_residual, radius, summed : float
         The largest r of a row within R; R; of :func:`summation`.
     """
-    more = np.maximum(norms - usual_norm, 0.0)
-    more_rest = np.maximum(rests - usual_rest, 0.0)
-    excess = more * (largest_rest + (summed + LAST_STEP) * radius)
-    excess += more_rest * (radius + norms + largest_rest + rests + usual_rest)
-    return 2.0 * (excess + 0.5 * LAST_STEP * more * (norms + usual_norm))
+    norm_excess = np.maximum(norms - typical_norm, 0.0)
+    residual_excess = np.maximum(residuals - typical_residual, 0.0)
+    excess = norm_excess * (largest_residual + (summed + LAST_STEP) * radius)
+    excess += residual_excess * (radius + norms + largest_residual + residuals + typical_residual)
+    return 2.0 * (excess + 0.5 * LAST_STEP * norm_excess * (norms + typical_norm))
 
 
 def limit(
-    least: NDArray,
+    best_score: NDArray,
     norm: NDArray,
-    rest: NDArray,
+    residual: NDArray,
     own_norm: NDArray,
-    own_rest: NDArray,
-    own_lowered: NDArray,
+    own_residual: NDArray,
+    own_bias: NDArray,
     *,
     shift: float,
     radius: float,
-    usual_norm: float,
-    usual_rest: float,
+    typical_norm: float,
+    typical_residual: float,
     summed: float,
     canonical: float,
 ) -> NDArray[np.float64]:
-    """Return T: centres with larger lowered scores are not the nearest of a row.
+    """Return T: centres with larger biased scores are not the nearest of a row.
 
     Parameters
     ----------
-    least : ndarray of shape (n,)
-        The least lowered score of each row.
-    norm, rest : ndarray of shape (n,)
+    best_score : ndarray of shape (n,)
+        The smallest biased score of each row, which is the best.
+    norm, residual : ndarray of shape (n,)
         N and r.
-    own_norm, own_rest, own_lowered : ndarray of shape (n,)
+    own_norm, own_residual, own_bias : ndarray of shape (n,)
         B_1, g_1 and e_1 of the centre with that score.
     shift, radius : float
         ``shift`` and R.
-    usual_norm, usual_rest : float
+    typical_norm, typical_residual : float
         B and g.
     summed, canonical : float
         Of :func:`summation` and :func:`canonical_error`.
@@ -209,27 +209,36 @@ def limit(
     ndarray of shape (n,), float64
         Infinity where nothing can be said.
     """
-    both_norms, both_rests = own_norm + usual_norm, own_rest + usual_rest
-    errors = sum(score_error(norm, B, shift, summed) for B in (own_norm, usual_norm))
-    quadratic = 0.5 * ((rest + own_rest) ** 2 + (rest + usual_rest) ** 2)
-    fixed = own_lowered + errors + quadratic
-    # Both nu serve for the usual one here, and all of A: more is as right.
-    square = np.maximum(norm * norm + 2.0 * (least - shift + fixed), 0.0)
-    most = 2.0 * rest + both_rests
-    delta = most + np.sqrt(most * most + square + 2.0 * (fixed + rest * both_norms))
-    rounded = canonical * (delta + rest + both_rests) ** 2 + 2.0**-60
-    above = fixed + both_rests * delta + rest * np.minimum(both_norms, 2.0 * delta) + 2.0 * rounded
-    known = (norm + rest <= radius) & (least >= 0.0) & (least - shift + above <= radius * radius)
-    return np.where(known, least + above, np.inf)
+    both_norms, both_residuals = own_norm + typical_norm, own_residual + typical_residual
+    errors = sum(score_error(norm, B, shift, summed) for B in (own_norm, typical_norm))
+    quadratic = 0.5 * ((residual + own_residual) ** 2 + (residual + typical_residual) ** 2)
+    fixed = own_bias + errors + quadratic
+    # Both nu stand for the typical one here, and all of A: a larger bound is right as well.
+    square = np.maximum(norm * norm + 2.0 * (best_score - shift + fixed), 0.0)
+    slope = 2.0 * residual + both_residuals
+    delta = slope + np.sqrt(slope * slope + square + 2.0 * (fixed + residual * both_norms))
+    rounded = canonical * (delta + residual + both_residuals) ** 2 + 2.0**-60
+    above = (
+        fixed
+        + both_residuals * delta
+        + residual * np.minimum(both_norms, 2.0 * delta)
+        + 2.0 * rounded
+    )
+    bounded = (
+        (norm + residual <= radius)
+        & (best_score >= 0.0)
+        & (best_score - shift + above <= radius * radius)
+    )
+    return np.where(bounded, best_score + above, np.inf)
 
 
 def distance_above(
     score: NDArray,
     norm: NDArray,
-    rest: NDArray,
+    residual: NDArray,
     own_norm: NDArray,
-    own_rest: NDArray,
-    own_lowered: NDArray,
+    own_residual: NDArray,
+    own_bias: NDArray,
     *,
     shift: float,
     summed: float,
@@ -239,24 +248,24 @@ def distance_above(
     Parameters
     ----------
     score : ndarray of shape (n,)
-        The lowered score of the row and its centre.
-    norm, rest, own_norm, own_rest, own_lowered, shift, summed
+        The biased score of the row and its centre.
+    norm, residual, own_norm, own_residual, own_bias, shift, summed
         As of :func:`limit`.
     """
     error = score_error(norm, own_norm, shift, summed)
-    square = norm * norm + 2.0 * (score - shift + own_lowered + error)
-    return np.sqrt(np.maximum(square, 0.0)) + rest + own_rest
+    square = norm * norm + 2.0 * (score - shift + own_bias + error)
+    return np.sqrt(np.maximum(square, 0.0)) + residual + own_residual
 
 
 def distance_below(
     score: NDArray,
     norm: NDArray,
-    least_norm: NDArray,
-    rest: NDArray,
+    smallest_norm: NDArray,
+    residual: NDArray,
     *,
     shift: float,
-    usual_norm: float,
-    usual_rest: float,
+    typical_norm: float,
+    typical_residual: float,
     summed: float,
 ) -> NDArray[np.float64]:
     """Return lower bounds of the distances of rows within R to some centres, in the frame.
@@ -264,12 +273,12 @@ def distance_below(
     Parameters
     ----------
     score : ndarray of shape (n,)
-        At most the lowered scores of the row and those centres.
-    norm, least_norm, rest : ndarray of shape (n,)
+        At most the biased scores of the row and those centres.
+    norm, smallest_norm, residual : ndarray of shape (n,)
         N, n and r.
-    shift, usual_norm, usual_rest, summed
+    shift, typical_norm, typical_residual, summed
         As of :func:`limit`.
     """
-    error = score_error(norm, usual_norm, shift, summed)
-    square = least_norm * least_norm + 2.0 * (score - shift - error)
-    return np.sqrt(np.maximum(square, 0.0)) - rest - usual_rest
+    error = score_error(norm, typical_norm, shift, summed)
+    square = smallest_norm * smallest_norm + 2.0 * (score - shift - error)
+    return np.sqrt(np.maximum(square, 0.0)) - residual - typical_residual

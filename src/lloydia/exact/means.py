@@ -64,10 +64,10 @@ def significand(digits: NDArray[np.int64], bits: int) -> tuple[NDArray, NDArray,
     place = (digits != 0).argmax(axis=0)
     high = np.zeros(digits.shape[1:])
     low = np.zeros_like(high)
-    for ahead in range(-(-120 // bits), -1, -1):
-        limb = np.minimum(place + ahead, len(digits) - 1)
+    for offset in range(-(-120 // bits), -1, -1):
+        limb = np.minimum(place + offset, len(digits) - 1)
         digit = np.take_along_axis(digits, limb[None], axis=0)[0]
-        digit = np.where(place + ahead < len(digits), digit, 0)
+        digit = np.where(place + offset < len(digits), digit, 0)
         top = digit.astype(np.float64)
         rest = (digit - top.astype(np.int64)).astype(np.float64)
         high, error = two_sum(top, high * 2.0**-bits)

@@ -274,13 +274,13 @@ def total_grid(n: int, largest: float) -> tuple[int, int]:
 
 def total_limbs(values: NDArray[np.float64], bits: int, exponent: int) -> list[int]:
     """Return what values in [0, ``2**exponent``] add to each limb of their sum."""
-    rest = np.ldexp(values, -exponent)
+    remainder = np.ldexp(values, -exponent)
     limbs = []
     for _ in range(TOTAL_LIMBS):
-        rest = rest * 2.0**bits
-        limb = np.rint(rest)
+        remainder = remainder * 2.0**bits
+        limb = np.rint(remainder)
         limbs.append(int(limb.astype(np.int64).sum()))
-        rest = rest - limb
+        remainder = remainder - limb
     return limbs
 
 
@@ -297,7 +297,7 @@ def fraction_of(u: float, total: int) -> int:
 
 def join(limbs: list[int], bits: int, exponent: int) -> float:
     """Return the float nearest to ``sum_l limbs[l] * 2**(exponent - bits * (l + 1))``."""
-    whole = 0
+    total_integer = 0
     for limb in limbs:
-        whole = (whole << bits) + limb
-    return math.ldexp(float(whole), exponent - bits * len(limbs))
+        total_integer = (total_integer << bits) + limb
+    return math.ldexp(float(total_integer), exponent - bits * len(limbs))

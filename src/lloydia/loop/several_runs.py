@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 
-from lloydia.backends import Lane
+from lloydia.backends import StreamContext
 from lloydia.backends.engine import LateStop
 from lloydia.loop.run import Result, Run
 
@@ -65,7 +65,7 @@ def outcome(run: Run) -> Result:
     raise AssertionError("The run continues after its end.")
 
 
-def interleave(work: Iterable[tuple[Lane, Turns]]) -> None:
+def interleave(work: Iterable[tuple[StreamContext, Turns]]) -> None:
     """Do the work of several lanes in turns: when one would wait, the next one continues."""
     going = deque(work)
     while going:

@@ -14,7 +14,7 @@ from lloydia.backends.cluster import partitions
 from lloydia.backends.cluster.history import CHANGES
 from lloydia.backends.cluster.member import Member, Question, answer, labels, merge
 from lloydia.backends.part import Part
-from lloydia.data.collections import Held, Partitions
+from lloydia.data.collections import Partitions, WorkerPartitions
 from lloydia.loop.run import run_iterations
 from lloydia.seeding import SEEDINGS
 from table import blobs, weights_of
@@ -42,7 +42,7 @@ class Forgetful:
 @pytest.fixture(autouse=True)
 def results_are_there(monkeypatch):
     monkeypatch.setattr(cluster, "gathered", lambda client, results: results)
-    monkeypatch.setattr(cluster, "settled", lambda client, results: None)
+    monkeypatch.setattr(cluster, "wait_for", lambda client, results: None)
     monkeypatch.setattr(
         cluster, "mapped", lambda client, places, *task, **c: client.map(*task, **c)
     )
@@ -57,7 +57,7 @@ def placed(client, X, weights, edges, device="cpu"):
     numbers = [
         list(range(m, len(own), max(1, len(own) // 2))) for m in range(max(1, len(own) // 2))
     ]
-    held = [Held(some, (), partitions.take([own[p] for p in some])) for some in numbers]
+    held = [WorkerPartitions(some, (), partitions.take([own[p] for p in some])) for some in numbers]
     facts = partitions.in_order(held, [h.rows.facts for h in held])
     at = np.split(weights, edges[1:-1]) if weights is not None else None
     given = at and cluster.Weights(
@@ -132,17 +132,19 @@ def test_a_history_is_short():
     engine.seed_start()
     for row in range(10):
         engine.seed_add(row)
-    assert [method for method, _ in history.asked] == [
-        "set_grid", "seed_start", "seed_first", *(["seed_weigh", "seed_adopt"] * 9)
+    assert [method for method, _ in history.calls] == [
+        "set_grid", "seed_start", "seed_first", *(["seed_potentials_of", "seed_accept"] * 9)
     ]  # fmt: skip
-    assert all(len(given[0]) == 1 for method, given in history.asked if method == "seed_weigh")
+    assert all(
+        len(given[0]) == 1 for method, given in history.calls if method == "seed_potentials_of"
+    )
     engine.start(X[:4], "lloyd")
     for _ in range(10):
         engine.iterate(True)
-    assert [method for method, _ in history.asked] == ["set_grid", "start", "step"]
+    assert [method for method, _ in history.calls] == ["set_grid", "start", "step"]
     engine.assign()
     engine.inertia()
-    assert [method for method, _ in history.asked] == ["set_grid", "start", "conclude"]
+    assert [method for method, _ in history.calls] == ["set_grid", "start", "conclude"]
     assert (history.centers() == engine.centers()).all()
 
 

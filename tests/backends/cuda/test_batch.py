@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lloydia import KMeans, k_means_batched, stopping
-from lloydia.backends import choose, together
+from lloydia.backends import batch_groups, choose
 from lloydia.data.arrays import on_host
 from table import blobs
 
@@ -24,7 +24,7 @@ def members(size, n, d, dtype="float32"):
 
 
 def grouped(X, k=3, settles=True):
-    with together("cuda", X, k, settles) as groups:
+    with batch_groups("cuda", X, k, settles) as groups:
         return [sorted(group) for group in groups]
 
 
@@ -84,7 +84,7 @@ def test_a_member_whose_start_is_not_finite_is_in_no_group(device):
     rows = torch.as_tensor(members(3, 24, 9), device=device)
     starts = rows[:, :3].clone()
     starts[2, 1, 4] = torch.nan
-    with together("cuda", rows, 3, True, starts) as groups:
+    with batch_groups("cuda", rows, 3, True, starts) as groups:
         assert [sorted(group) for group in groups] == [[0, 1]]
     with pytest.raises(ValueError, match="contains NaN") as caught:
         k_means_batched(rows, 3, init=starts)
@@ -130,7 +130,7 @@ def test_which_members_are_fitted_together(monkeypatch):
 
 def test_what_a_member_knows_of_its_rows():
     X = members(3, 30, 9)
-    with together("cuda", X, 3, True) as groups:
+    with batch_groups("cuda", X, 3, True) as groups:
         (group,) = groups
     for b, member in group.items():
         own = choose("cuda", X[b], None, None)

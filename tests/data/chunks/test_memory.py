@@ -111,11 +111,10 @@ def test_what_auto_may_take_is_planned_where_there_is_room(k, d, algorithm, more
 @pytest.mark.parametrize("n", [1_000, 3_000])
 def test_filtering_keeps_what_plans_count(n, d, dtype):
     from lloydia.backends.cpu.accelerated.tiles import Tiles
-    from lloydia.backends.cpu.engine import CPU
+    from lloydia.backends.cpu.rows.dataset import Dataset
 
     X = np.random.default_rng(0).normal(size=(n, d)).astype(dtype)
-    engine = CPU(X, None, 1)
-    made = Tiles.of(engine)
+    made = Tiles.of(Dataset(X, None, 1))
     kept = sum(part.nbytes for part in vars(made).values())
     # A few nodes that are not full.
     spare = 4 * (2 * d * X.itemsize + 8 * 4 * (d + 1)) + 64 * d * X.itemsize

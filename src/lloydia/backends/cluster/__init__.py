@@ -1,13 +1,13 @@
 """Parts on the workers of a Dask cluster (``dask.distributed``).
 
-Each worker holds a :class:`~lloydia.backends.cluster.member.Member`: the partitions that are there,
-as parts of the local engine.  A question is one task a worker, whatever the number of partitions,
-with the worker's threads inside.  What is sent to all goes out once if it is large, and workers
-hand it on to each other; what adds up is added on the workers, :data:`FAN` answers at a time.
+Each worker has a :class:`~lloydia.backends.cluster.member.Member`: its partitions, as parts of the
+local engine.  A question is one task a worker, for all its partitions, and uses the worker's
+threads.  A large argument is sent once, and workers pass it on to each other; sums are added on the
+workers, :data:`FAN` answers at a time.
 
-A worker that dies takes the state of its parts with it, not their recipe: Dask makes the rows again
-elsewhere, and the :class:`~lloydia.backends.cluster.history.History` leads them to where they were,
-with the same bits.  All that the client keeps is that history, a few rows and centres.
+If a worker dies, the state of its parts is lost, but not their recipe: Dask computes the rows again
+elsewhere, and :class:`~lloydia.backends.cluster.history.History` brings the parts to the same
+state, with the same bits.  The client only keeps that history, a few rows and centres.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from lloydia.backends.cluster.history import CHANGES, History
 from lloydia.backends.cluster.member import Member, Question
 from lloydia.backends.cluster.partitions import submit_at
 from lloydia.backends.cluster.weights import Weights
-from lloydia.backends.cluster.workers import gathered, mapped, places_of, sent, settled
+from lloydia.backends.cluster.workers import gathered, mapped, places_of, sent, wait_for
 from lloydia.backends.device_names import check_device
 from lloydia.backends.parts import Parts
 from lloydia.data.collections import Partitions
@@ -77,47 +77,47 @@ class Cluster:
         self.client, self.chunks = X.client, X.lengths
         self.name = X.facts[0].place if device == "auto" else device
         self.dtype, self.n_features = X.dtype, X.shape[1]
-        # Where each partition that has rows is: its member, and its number there.
+        # The place of each partition that has rows: its member, and its number there.
         places: dict[int, tuple[int, int]] = {}
         self.members: list[Future] = []
-        # Where each of them is, as far as known.
+        # The worker of each member, as far as known.
         self.addresses: list[Sequence[str]] = []
-        for held, w in zip(X.held, weights.held if weights else repeat(None)):
-            if not any(self.chunks[p] for p in held.numbers):
+        for worker, w in zip(X.by_worker, weights.by_worker if weights else repeat(None)):
+            if not any(self.chunks[p] for p in worker.numbers):
                 continue
-            places |= {p: (len(self.members), i) for i, p in enumerate(held.numbers)}
-            digests = [X.facts[p].digest for p in held.numbers]
-            digests += [weights.digests[p] for p in held.numbers] if weights else []
-            given = (held.rows, w, digests, device, n_threads)
-            self.members.append(submit_at(self.client, held.address, Member, *given))
-            self.addresses.append(held.address)
+            places |= {p: (len(self.members), i) for i, p in enumerate(worker.numbers)}
+            digests = [X.facts[p].digest for p in worker.numbers]
+            digests += [weights.digests[p] for p in worker.numbers] if weights else []
+            given = (worker.rows, w, digests, device, n_threads)
+            self.members.append(submit_at(self.client, worker.address, Member, *given))
+            self.addresses.append(worker.address)
         self.everywhere = [places[p] for p, n in enumerate(self.chunks) if n]
         # A part is a partition that has rows of positive weight.
         counted = weights.positive if weights else self.chunks
         self.places = [places[p] for p, n in enumerate(counted) if n]
         self.lengths: Sequence[int] = [n for n in counted if n]
-        # The members that have parts, which are asked.
-        self.asked = sorted({m for m, _ in self.places})
+        # The members that have parts.
+        self.queried = sorted({m for m, _ in self.places})
         self.history = History()
         # The number of the last question, and of the last one that changed the parts.
         self.turn = self.changed = 0
-        # Results of the last question: told to be forgotten together with the next one's coming.
-        self.kept: list[Future] = []
+        # Results of the last question: Dask frees them when those of the next one replace them.
+        self.results: list[Future] = []
 
     def each(self, method: str, *arguments: Any) -> list[Any]:
-        found = self._ask(method, arguments, dict.fromkeys(self.asked))
+        found = self._query(method, arguments, dict.fromkeys(self.queried))
         return [found[m][i] for m, i in self.places]
 
     def total(self, method: str, *arguments: Any) -> Any:
-        everyone = dict.fromkeys(self.asked)
-        return reduce(add, self._ask(method, arguments, everyone, adds=True).values())
+        everyone = dict.fromkeys(self.queried)
+        return reduce(add, self._query(method, arguments, everyone, adds=True).values())
 
     def some(self, method: str, arguments: Mapping[int, tuple[Any, ...]]) -> dict[int, Any]:
         own: dict[int, Any] = {}
         for part, given in arguments.items():
             m, i = self.places[part]
             own.setdefault(m, {})[i] = given
-        found = self._ask(method, (), own)
+        found = self._query(method, (), own)
         return {part: found[m][i] for part in arguments for m, i in [self.places[part]]}
 
     def labels(self) -> NDArray[np.int32]:
@@ -127,29 +127,29 @@ class Cluster:
     def distances(self, centers: NDArray) -> NDArray:
         return self._array(member.distances, self.dtype, (len(centers),), centers=centers)
 
-    def _ask(
+    def _query(
         self, method: str, arguments: tuple, own: Mapping[int, Any], adds: bool = False
     ) -> dict[int, Any]:
         """Ask members, by number, each with its own arguments (None: the same); return answers.
 
-        Sums come by the number of the first member that they are of.
+        A sum is returned under the number of the first member that contributes to it.
         """
         self.turn += 1
         question = Question(self.turn, self.changed, method, adds)
         given = sent(self.client, arguments)
-        # The second time with all that a member needs which has lost its state.
-        for history in (None, self.history.asked):
-            asked = self._map(
+        # The second time with the history, for members that have lost their state.
+        for history in (None, self.history.calls):
+            queried = self._map(
                 member.answer, list(own), list(own.values()),
                 question=question, arguments=given, history=sent(self.client, history),
             )  # fmt: skip
-            self.kept = answers = self._folded(asked) if adds else asked
+            self.results = answers = self._folded(queried) if adds else queried
             found = gathered(self.client, answers)
             if not any(answer is None for answer in found):
                 break
         if history is not None:
-            # They may be elsewhere now.
-            for m, address in zip(own, places_of(self.client, asked)):
+            # Members may be on other workers now.
+            for m, address in zip(own, places_of(self.client, queried)):
                 self.addresses[m] = address
         if method in CHANGES:
             self.history.add(method, arguments)
@@ -159,12 +159,12 @@ class Cluster:
     def _map(
         self, task: Callable, members: Sequence[int], *own: Sequence, **common: Any
     ) -> list[Future]:
-        """Have members do a task where they are."""
+        """Run a task on the workers of some members."""
         places = [self.addresses[m] for m in members]
         return mapped(self.client, places, task, [self.members[m] for m in members], *own, **common)
 
     def _folded(self, answers: Sequence[Future]) -> list[Future]:
-        """Have sums added on the workers until there are few."""
+        """Add sums on the workers until there are at most FAN."""
         while len(answers) > FAN:
             groups = [answers[i : i + FAN] for i in range(0, len(answers), FAN)]
             answers = self.client.map(member.merge, groups, pure=False)
@@ -173,11 +173,11 @@ class Cluster:
     def _array(
         self, task: Callable, dtype: np.dtype, tail: tuple[int, ...], **common: Any
     ) -> NDArray:
-        """Return a Dask array of what a task gives for each partition, in the chunks of X."""
+        """Return the results of a task for each partition as a Dask array, in the chunks of X."""
         members, numbers = zip(*self.everywhere)
         given = {name: sent(self.client, value) for name, value in common.items()}
         blocks = self._map(task, members, numbers, **given)
-        settled(self.client, blocks)
+        wait_for(self.client, blocks)
         name = f"{task.__name__}-{uuid4().hex}"
         end = (0,) * len(tail)
         here = iter(blocks)

@@ -1,10 +1,10 @@
 """The parts of one worker.
 
-A :class:`Member` is the result of a Dask task, and every question another task that depends on it:
-so Dask runs questions where the rows are, and makes a member again from their recipe where its
-worker died.  What Dask makes again, copies to another worker or spills to disk has its rows but not
-its state; a member that is asked something and finds itself in another state than the question
-expects says so, and is asked again with the history that leads there.
+A :class:`Member` is the result of a Dask task, and each question is another task that depends on
+it.  So Dask runs questions where the rows are, and makes a member again if its worker dies.  A
+member that Dask made again, copied to another worker or spilled to disk has its rows but not its
+state.  If its state is not the one that a question expects, its answer is None, and the client
+sends the question again with the history that leads to that state.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lloydia.backends.cluster.history import CHANGES, Asked
+from lloydia.backends.cluster.history import CHANGES, Call
 from lloydia.backends.cluster.partitions import digest, size_of
 from lloydia.backends.part import Part
 from lloydia.backends.weighted import WeightedRows
@@ -38,7 +38,7 @@ STATE = 24
 
 @dataclass(frozen=True)
 class Question:
-    """What all parts of a group are asked.
+    """A call of one method of all parts of a group.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class Question:
 
 
 class Member:
-    """Parts in this process, and how far they have been asked.
+    """Parts in this process, and the number of the last question that changed them.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ class Member:
     def parts(self) -> dict[int, Part]:
         """Partitions that have rows of positive weight, by number.
 
-        Made in a task: it knows its worker's threads.
+        They are made within a task, where the worker's threads are known.
         """
         self.refuse_others()
         return {i: self.new_part(i) for i, rows in enumerate(self.weighted) if rows.n_samples}
@@ -143,14 +143,14 @@ class Member:
         return load("lloydia.backends.cpu.part").CPUPart(X, weights, self.own_threads())
 
     def own_threads(self) -> int:
-        """Return how many threads compute here; asked in a task."""
+        """Return how many threads compute here; called within a task."""
         return self.n_threads or _threads_of_worker()
 
-    def lead(self, history: list[Asked], state: int) -> None:
-        """Bring the parts from their first state to the one that the history leads to."""
+    def replay(self, history: list[Call], state: int) -> None:
+        """Bring the parts from their first state to that of a history."""
         self.__dict__.pop("parts", None)
         for part in self.parts.values():
-            # As every part has been asked to begin with, before it was told the grid.
+            # All parts were measured first, before the grid was set.
             part.magnitudes()
             for method, arguments in history:
                 getattr(part, method)(*arguments)
@@ -171,7 +171,7 @@ def answer(
     own: Mapping[int, tuple[Any, ...]] | None,
     question: Question,
     arguments: tuple[Any, ...],
-    history: list[Asked] | None,
+    history: list[Call] | None,
 ) -> Any:
     """Ask the parts of a member.
 
@@ -200,7 +200,7 @@ def answer(
         if member.state != question.expected:
             if history is None:
                 return None
-            member.lead(history, question.expected)
+            member.replay(history, question.expected)
         if own is None:
             own = dict.fromkeys(member.parts, arguments)
         answers = {i: getattr(member.parts[i], question.method)(*a) for i, a in own.items()}

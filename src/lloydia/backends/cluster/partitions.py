@@ -1,7 +1,7 @@
 """Rows of a Dask collection, put in place on the workers and checked there.
 
-A partition is one of the collection's blocks of rows.  The rows are never brought here: each worker
-takes the partitions that it holds, and sends facts.
+A partition is one of the collection's blocks of rows.  The rows stay on the workers: each worker
+checks the partitions that it has, and sends facts about them.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ import scipy.sparse as sp
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
-from lloydia.backends.cluster.workers import current_client, gathered, settled
+from lloydia.backends.cluster.workers import current_client, gathered, wait_for
 from lloydia.data.arrays import ROWS, on_host, rows_on_host
-from lloydia.data.collections import Fact, Held, Partitions, Rows, undeclared
+from lloydia.data.collections import Fact, Partitions, Rows, WorkerPartitions, undeclared
 from lloydia.data.device_arrays import center_dtype, on_gpu
 from lloydia.data.device_rows import check_rows
 
@@ -28,17 +28,17 @@ if TYPE_CHECKING:
 
 __all__ = ["blocks_of", "digest", "in_order", "place", "retyped", "size_of", "submit_at"]
 
-# Bytes that are added up before they enter a digest, which takes longer.
+# So many bytes are added up before they enter a digest: adding is faster than digesting.
 BLOCK = 4096
 
 
 def retyped(X: Partitions, dtype: type) -> Partitions:
     """Return the same rows in another type, in the same places."""
-    held = [
-        replace(own, rows=submit_at(X.client, own.address, widened, own.rows, dtype))
-        for own in X.held
+    by_worker = [
+        replace(own, rows=submit_at(X.client, own.address, cast_rows, own.rows, dtype))
+        for own in X.by_worker
     ]
-    return replace(X, held=held, facts=_facts(X.client, held))
+    return replace(X, by_worker=by_worker, facts=_facts(X.client, by_worker))
 
 
 def blocks_of(X: Any) -> list[Any]:
@@ -71,31 +71,31 @@ def place(X: Any, estimator: Any = None, reset: bool = True) -> Partitions:
         raise ValueError(f"Expected 2D array, got a Dask collection of {X.ndim} dimensions.")
     client = current_client()
     blocks = client.compute(blocks_of(X))
-    settled(client, blocks)
-    held = _held(client, blocks)
-    facts = _facts(client, held)
+    wait_for(client, blocks)
+    by_worker = _by_worker(client, blocks)
+    facts = _facts(client, by_worker)
     refuse(facts)
     _refuse_undeclared(X, facts)
     if estimator is not None:
         like = X._meta if hasattr(X, "columns") else np.empty((0, facts[0].width))
         validate_data(estimator, like, reset=reset, skip_check_array=True)
-    return Partitions(X, client, held, facts)
+    return Partitions(X, client, by_worker, facts)
 
 
-def _facts(client: Client, held: Sequence[Held]) -> list[Fact]:
-    """Return what the client is to know of each partition."""
-    told = client.map(facts_of, [own.rows for own in held], pure=False)
-    return in_order(held, gathered(client, told))
+def _facts(client: Client, by_worker: Sequence[WorkerPartitions]) -> list[Fact]:
+    """Return the facts of each partition."""
+    futures = client.map(facts_of, [own.rows for own in by_worker], pure=False)
+    return in_order(by_worker, gathered(client, futures))
 
 
-def _held(client: Client, blocks: list[Future]) -> list[Held]:
-    """Let each worker take the blocks that it holds."""
+def _by_worker(client: Client, blocks: list[Future]) -> list[WorkerPartitions]:
+    """Group the blocks by the worker that has them."""
     where = client.who_has(blocks)
     numbers: dict[tuple[str, ...], list[int]] = {}
     for p, block in enumerate(blocks):
         numbers.setdefault(tuple(where.get(block.key, ())[:1]), []).append(p)
     return [
-        Held(own, address, submit_at(client, address, take, [blocks[p] for p in own]))
+        WorkerPartitions(own, address, submit_at(client, address, take, [blocks[p] for p in own]))
         for address, own in numbers.items()
     ]
 
@@ -106,10 +106,10 @@ def submit_at(client: Client, address: Sequence[str], task: Callable, *arguments
     return client.submit(task, *arguments, pure=False, **there)
 
 
-def in_order(held: Sequence[Held], found: Sequence[Sequence[Any]]) -> list[Any]:
-    """Return what workers tell of each of their partitions, by partition."""
-    told = {p: one for own, some in zip(held, found) for p, one in zip(own.numbers, some)}
-    return [told[p] for p in range(len(told))]
+def in_order(by_worker: Sequence[WorkerPartitions], found: Sequence[Sequence[Any]]) -> list[Any]:
+    """Return the results of workers, one for each of their partitions, by partition."""
+    results = {p: one for own, some in zip(by_worker, found) for p, one in zip(own.numbers, some)}
+    return [results[p] for p in range(len(results))]
 
 
 def refuse(facts: Sequence[Fact]) -> None:
@@ -166,7 +166,7 @@ def facts_of(rows: Rows) -> list[Fact]:
     return rows.facts
 
 
-def widened(rows: Rows, dtype: type) -> Rows:
+def cast_rows(rows: Rows, dtype: type) -> Rows:
     """Return the same rows in another type."""
     return take([X.astype(dtype) for X in rows.arrays])
 
@@ -191,9 +191,9 @@ def digest(X: Any) -> int:
     value = 0
     for array in (X.data, X.indices, X.indptr) if sp.issparse(X) else (X,):
         memory = array.ravel(order="K").view(np.uint8)
-        whole = len(memory) // BLOCK * BLOCK
-        words = memory[:whole].view(np.uint64).reshape(-1, BLOCK // 8)
-        value = crc32(memory[whole:], crc32(words.sum(axis=1, dtype=np.uint64), value))
+        n_whole = len(memory) // BLOCK * BLOCK
+        words = memory[:n_whole].view(np.uint64).reshape(-1, BLOCK // 8)
+        value = crc32(memory[n_whole:], crc32(words.sum(axis=1, dtype=np.uint64), value))
     return value
 
 

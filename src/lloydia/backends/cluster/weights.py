@@ -34,8 +34,8 @@ class Weights:
 
     Attributes
     ----------
-    held : list of Future
-        Of a list of ndarrays each, beside :attr:`Partitions.held`.
+    by_worker : list of Future
+        Of a list of ndarrays each, beside :attr:`Partitions.by_worker`.
     digests : list of int
         Of each partition's.
     positive : list of int
@@ -43,7 +43,7 @@ class Weights:
     total : float
     """
 
-    held: list[Future]
+    by_worker: list[Future]
     digests: list[int]
     positive: list[int]
     total: float
@@ -90,18 +90,20 @@ def weigh(X: Partitions, sample_weight: Any) -> Weights | None:
         whole = check_weights(sample_weight, X.shape[0])
         sample_weight = load("dask.array").from_array(whole, chunks=(tuple(X.lengths),))
     blocks = X.client.compute(_blocks(sample_weight, X))
-    held = [
+    by_worker = [
         submit_at(
             X.client, own.address, take_weights, [blocks[p] for p in own.numbers], own.numbers
         )
-        for own in X.held
+        for own in X.by_worker
     ]
-    facts = in_order(X.held, gathered(X.client, X.client.map(facts_of_weights, held, pure=False)))
+    facts = in_order(
+        X.by_worker, gathered(X.client, X.client.map(facts_of_weights, by_worker, pure=False))
+    )
     _refuse(facts, X.lengths)
     total = sum(fact.total for fact in facts)
     refuse_range(total, min(fact.least for fact in facts), max(fact.largest for fact in facts))
     digests, positive = [fact.digest for fact in facts], [fact.positive for fact in facts]
-    return Weights(held, digests, positive, total)
+    return Weights(by_worker, digests, positive, total)
 
 
 def _blocks(weights: Any, X: Partitions) -> list[Any]:

@@ -1,4 +1,4 @@
-"""The workers of a Dask cluster: whether there are any, what they are given, and their answers."""
+"""The workers of a Dask cluster: checks, tasks and their results."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = [
     "mapped",
     "places_of",
     "sent",
-    "settled",
+    "wait_for",
 ]
 
 # Evaluated elsewhere: None where Lloydia is not installed.
@@ -76,9 +76,9 @@ def mapped(
     *lists: Sequence,
     **common: Any,
 ) -> list[Future]:
-    """Have a task done with each element of lists, at a worker of these; elsewhere if it is gone.
+    """Run a task for each element of lists, on a worker of these, or elsewhere if it is gone.
 
-    Dask by itself moves what tasks are done with, rows and all, as soon as a worker has been busy.
+    Without a place, Dask moves tasks and their rows to another worker as soon as one is busy.
     """
     name = f"{task.__name__}-{uuid4().hex}"
     where = {f"{name}-{i}": list(place) for i, place in enumerate(places)}
@@ -93,19 +93,19 @@ def places_of(client: Client, futures: Sequence[Future]) -> list[Sequence[str]]:
 
 
 def sent(client: Client, value: Any) -> Any:
-    """Return what all tasks of a kind are given as this value."""
-    # Of a list it is an estimate from some elements, which Dask's own need not agree with.
+    """Return a value, or a future of it if it is large, for all tasks of a kind."""
+    # Of a list, Dask's size is an estimate from some elements.
     if not isinstance(value, list) and load("dask.sizeof").sizeof(value) <= SMALL:
         return value
     return client.submit(itself, value, pure=False)
 
 
 def itself(value: Any) -> Any:
-    """Return the value: it comes with the task, and its result is there for other tasks."""
+    """Return the value, so that it is the result of a task."""
     return value
 
 
-def settled(client: Client, futures: Sequence[Future]) -> None:
+def wait_for(client: Client, futures: Sequence[Future]) -> None:
     """Wait until tasks have ended, well or not.
 
     Raises
@@ -130,11 +130,11 @@ def gathered(client: Client, futures: Sequence[Future]) -> list[Any]:
     Raises
     ------
     RuntimeError
-        As :func:`settled`.
+        As :func:`wait_for`.
     Exception
         What a task raised.
     """
-    settled(client, futures)
+    wait_for(client, futures)
     return client.gather(futures)
 
 

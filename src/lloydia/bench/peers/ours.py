@@ -5,7 +5,7 @@ from __future__ import annotations
 from numpy.typing import NDArray
 
 from lloydia.algorithms import ALGORITHMS
-from lloydia.algorithms.filtering import MOST_FEATURES
+from lloydia.algorithms.filtering import MAX_FEATURES
 from lloydia.bench.cases import Case
 from lloydia.bench.peers import Fitted, Peer, Task
 
@@ -24,8 +24,8 @@ class Ours(Peer):
 
     def refuses(self, case: Case, mode: str) -> str:
         """Return why not: filtering is for few features."""
-        if self.algorithm == "filtering" and case.d > MOST_FEATURES:
-            return f"at most {MOST_FEATURES} features"
+        if self.algorithm == "filtering" and case.d > MAX_FEATURES:
+            return f"at most {MAX_FEATURES} features"
         return super().refuses(case, mode)
 
     def fit(self, X: NDArray, task: Task) -> Fitted:

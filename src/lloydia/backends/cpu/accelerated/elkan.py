@@ -1,9 +1,10 @@
 """The assignment of :mod:`lloydia.algorithms.elkan`.
 
-The bounds of a row are compared LANES at a time.  The few centres that are left are evaluated as
-sums of squared differences, whose error :mod:`lloydia.algorithms.geometry` derives; a row that
-keeps many gets all of its k bounds from float32 scores (:mod:`scan.scores`).  Near ties are settled
-by canonical D among those that may be nearest.
+Elkan 2003, "Using the triangle inequality to accelerate k-means".  The bounds of a row are compared
+LANES at a time.  Distances to the few centres that are left are sums of squared differences, whose
+error :mod:`lloydia.algorithms.geometry` derives; a row that keeps many gets all of its k bounds
+from float32 scores (:mod:`scan.scores`).  Canonical D decides between centres that may both be
+nearest.
 """
 
 from __future__ import annotations
@@ -13,22 +14,33 @@ from numba import types
 from numba.extending import overload
 
 from lloydia.backends.cpu.rows.features import canonical_row, distance, load
-from lloydia.backends.cpu.runtime.compiled import hold, kernel
-from lloydia.backends.cpu.scan.bounds import raised
+from lloydia.backends.cpu.runtime.compiled import keep_alive, kernel
+from lloydia.backends.cpu.scan.bounds import upper_bound
 from lloydia.backends.cpu.scan.nearest import aligned, two_nearest
-from lloydia.backends.cpu.scan.panels import collect, keep_all, scores_of_one
-from lloydia.backends.cpu.scan.scores import above, below, certain, frame, kept, limits, single
+from lloydia.backends.cpu.scan.panels import collect, scores_of_one, store_bounds
+from lloydia.backends.cpu.scan.scores import (
+    above,
+    below,
+    certain,
+    finite_float32,
+    frame,
+    limits,
+    stored_bound,
+)
 from lloydia.backends.cpu.simd.differences import difference, squared_differences
-from lloydia.backends.cpu.simd.micro import LANES, MR
+from lloydia.backends.cpu.simd.microkernel_centers_in_lanes import LANES, MR
 
 __all__ = ["bound_rows", "elkan"]
 
-# A distance that is taken alone costs what about this many of a scan's do.
-ALONE = 8
+# A single distance takes as long as about this many distances of a scan.
+COST_OF_ONE_DISTANCE = 8
 
 
 def measure(X, i, centers, numbers, count, unit, squares):
-    """Write the squared distances, in the unit, of row `i` to `count` centres."""
+    """Write the squared distances, in the unit, of row `i` to `count` centres.
+
+    `numbers`, IN, int32, lists the centres; `squares`, OUT, float32, receives the distances.
+    """
     raise NotImplementedError("compiled code only")
 
 
@@ -65,26 +77,41 @@ def nearer(square, padding):
 
 
 @kernel
-def bound_rows(X, rows, n, centers, drift, passed, upper, nearest, lower, padding, fresh):
+def bound_rows(X, rows, n, centers, drift, total_drift, upper, nearest, lower, padding, fresh):
     """Assign `n` listed rows by their scores with all centres, and set all their bounds.
 
-    `centers` is a Grouped of panels of one vector, in the centres' own order.  Returns the number
-    of rows in doubt.
+    Parameters
+    ----------
+    X : IN
+    rows : IN, ndarray of int64
+    centers : Grouped, IN
+        Panels of one vector, in the centres' own order.
+    drift, total_drift
+        S_j of each centre, and the sum of the largest movements.
+    upper, nearest : OUT, ndarray (n_samples,), float32
+    lower : OUT, ndarray (n_samples, k or more), float32
+    padding : tuple
+    fresh : OUT, ndarray (n or more,), int32
+
+    Returns
+    -------
+    int
+        Ambiguous rows.
     """
     origin, scale, columns = centers.origin, centers.scale, centers.columns
     near, (low, high) = centers.errors.near, centers.errors.factors
-    panels, halves, packed = centers.panels, centers.halves, centers.rows
-    d, width = len(origin), len(halves)
+    panels, half_squares, packed = centers.panels, centers.half_squares, centers.rows
+    d, width = len(origin), len(half_squares)
     low, high = low * padding[0] / scale, high * padding[0] / scale
     block = max(1, min(16, 65536 // width // MR)) * MR
     y, scores = np.zeros((block, d), np.float32), aligned(block * width)
-    errors, most, least = np.empty(block), np.empty(block), np.empty(block, np.float32)
+    errors, high_square, low_square = np.empty(block), np.empty(block), np.empty(block, np.float32)
     best, second = np.empty(block, np.float32), np.empty(block, np.float32)
     which, addresses = np.empty(block, np.int32), np.empty(block, np.int64)
     x, D = np.empty(d), np.empty(columns.shape[1])
     for p in range(block):
         addresses[p] = y.ctypes.data + p * d * 4
-    every, start, ends = addresses.ctypes.data, panels.ctypes.data, halves.ctypes.data
+    every, start, ends = addresses.ctypes.data, panels.ctypes.data, half_squares.ctypes.data
     a, b, c, out = best.ctypes.data, second.ctypes.data, which.ctypes.data, scores.ctypes.data
     lower_at, drift_at = lower.ctypes.data, drift.ctypes.data
     shrink, tiny = np.float32(1.0 - padding[1]), np.float32(padding[3])
@@ -94,7 +121,7 @@ def bound_rows(X, rows, n, centers, drift, passed, upper, nearest, lower, paddin
         for p in range(m):
             load(X, rows[at + p], x)
             square, _ = frame(x, origin, scale, packed, 0, y, p)
-            errors[p], least[p], most[p] = limits(square, centers.errors)
+            errors[p], low_square[p], high_square[p] = limits(square, centers.errors)
         for panel in range(len(panels)):
             for p in range(0, m, MR):
                 scores_of_one(
@@ -104,34 +131,34 @@ def bound_rows(X, rows, n, centers, drift, passed, upper, nearest, lower, paddin
                 )  # fmt: skip
         for p in range(m):
             i, j = rows[at + p], np.int64(which[p])
-            keep_all(
+            store_bounds(
                 out + p * width * 4, drift_at, lower_at + i * width * 4, width // LANES,
-                least[p], single(low), shrink, tiny,
+                low_square[p], finite_float32(low), shrink, tiny,
             )  # fmt: skip
-            rival = below(least[p], second[p], low, padding)
-            upper[i] = above(most[p], best[p], high, padding)
-            if not certain(best[p], second[p], errors[p], most[p], near):
+            second_bound = below(low_square[p], second[p], low, padding)
+            upper[i] = above(high_square[p], best[p], high, padding)
+            if not certain(best[p], second[p], errors[p], high_square[p], near):
                 rechecked += 1
                 load(X, i, x)
                 canonical_row(x, columns, D)
                 found, _ = two_nearest(D)
                 j = np.int64(found)
-                rival = below(least[p], best[p], low, padding)
-                upper[i] = raised(np.sqrt(D[j]) * padding[0], padding)
-            nearest[i] = kept(rival, passed, padding)
+                second_bound = below(low_square[p], best[p], low, padding)
+                upper[i] = upper_bound(np.sqrt(D[j]) * padding[0], padding)
+            nearest[i] = stored_bound(second_bound, total_drift, padding)
             fresh[at + p] = j
-    # Of these the loop has the addresses alone.
-    hold(addresses)
-    hold(scores)
+    # The loop above has only the addresses of these arrays.
+    keep_alive(addresses)
+    keep_alive(scores)
     return rechecked
 
 
 @kernel
 def choose(X, i, a, own, numbers, squares, count, wide, x, padding):
-    """Return the nearest of centre `a` and `count` others, from their squares.
+    """Return the nearest of centre `a` and `count` others, from squared distances.
 
     Returns also an upper bound on its distance, a lower bound on those of the others, and whether
-    the row was in doubt.
+    the row was ambiguous.
     """
     best, second, j = own, np.float32(np.inf), a
     for q in range(count):
@@ -141,9 +168,9 @@ def choose(X, i, a, own, numbers, squares, count, wide, x, padding):
         second = loser if loser < second else second
         j = np.int64(numbers[q]) if nearest else j
         best = square if nearest else best
-    reach, rival = farther(best, padding), nearer(second, padding)
-    if reach < rival:
-        return j, reach, rival, False
+    reach, second_bound = farther(best, padding), nearer(second, padding)
+    if reach < second_bound:
+        return j, reach, second_bound, False
     load(X, i, x)
     j, D = a, distance(x, wide[a])
     for q in range(count):
@@ -151,28 +178,33 @@ def choose(X, i, a, own, numbers, squares, count, wide, x, padding):
             other, number = distance(x, wide[numbers[q]]), np.int64(numbers[q])
             if other < D or (other == D and number < j):
                 j, D = number, other
-    return j, raised(np.sqrt(D) * padding[0], padding), nearer(best, padding), True
+    return j, upper_bound(np.sqrt(D) * padding[0], padding), nearer(best, padding), True
 
 
 @kernel
 def elkan(
-    X, start, stop, labels, centers, wide, scaled, drift, passed, moved, half_gaps, half_nearest,
-    upper, nearest, lower, padding, rows, fresh,
+    X, start, stop, labels, centers, wide, scaled, drift, total_drift, moved, half_gaps,
+    half_nearest, upper, nearest, lower, padding, rows, fresh,
 ):  # fmt: skip
     """Assign a range of rows.
 
     Parameters
     ----------
-    centers : Grouped
+    X, start, stop : IN
+    labels : IN, ndarray (n,), int32
+    centers : Grouped, IN
         For :func:`bound_rows`.
-    wide, scaled : ndarray (k, d)
+    wide, scaled : IN, ndarray (k, d)
         The centres, in float64, and in X's type and the unit.
-    drift : ndarray (k or more,), passed : float; float32
-    moved, half_nearest : ndarray (k,), float32
-    half_gaps : ndarray (k, k or more), float32
-        Infinite on the diagonal and where there is no centre.
-    rows, fresh : ndarray (stop - start,), int64 and int32
-        Receive the rows that may have changed, and their labels.
+    drift : IN, ndarray (k or more,), total_drift : float; float32
+    moved, half_nearest : IN, ndarray (k,), float32
+        How far each centre moved, and s.
+    half_gaps : IN, ndarray (k, k or more), float32
+        Half the distances between centres; infinite on the diagonal and where there is none.
+    upper, nearest, lower : IN/OUT
+        The bounds of :class:`lloydia.algorithms.elkan.Elkan`.
+    rows, fresh : OUT, ndarray (stop - start,), int64 and int32
+        The rows that may have changed, and their labels.
 
     Returns
     -------
@@ -189,14 +221,15 @@ def elkan(
     n_rows = n_many = evaluated = rechecked = 0
     for i in range(start, stop):
         a = np.int64(labels[i])
-        # Without bounds: at first, and where another algorithm has found the label.
+        # There are no bounds yet: at first, or if another algorithm found the label.
         if upper[i] == np.inf:
             many[n_many] = i
             n_many += 1
             continue
         u = (upper[i] + moved[a]) * grow + tiny
         upper[i] = u
-        bound = max(nearest[i] - passed, half_nearest[a])
+        bound = max(nearest[i] - total_drift, half_nearest[a])
+        # Elkan 2003, lemma 1: u < s(a), or u < l_j for all j != a, keeps label a.
         if u * grow + tiny < bound:
             continue
         one[0] = a
@@ -204,31 +237,35 @@ def elkan(
         evaluated += 1
         u = min(u, np.float32(farther(own[0], padding)))
         upper[i] = u
+        # The same, with u replaced by the distance itself.
         if u * grow + tiny < bound:
             continue
-        count, least = collect(
+        # Elkan 2003: centre j is farther if u < max(l_j, d(c_a, c_j) / 2).
+        count, lowest_bound = collect(
             lower_at + i * width * 4, drift_at, gaps_at + a * width * 4, width // LANES,
             u * grow + tiny, numbers_at,
         )  # fmt: skip
-        if count * ALONE > k:
+        if count * COST_OF_ONE_DISTANCE > k:
             many[n_many] = i
             n_many += 1
             continue
         evaluated += count
         measure(X, i, scaled, numbers, count, unit, squares)
-        j, reach, rival, doubt = choose(X, i, a, own[0], numbers, squares, count, wide, x, padding)
+        j, reach, second_bound, ambiguous = choose(
+            X, i, a, own[0], numbers, squares, count, wide, x, padding
+        )
         for q in range(count):
             c = numbers[q]
-            lower[i, c] = kept(nearer(squares[q], padding), drift[c], padding)
-        lower[i, a] = kept(nearer(own[0], padding), drift[a], padding)
-        nearest[i] = kept(min(least, rival), passed, padding)
+            lower[i, c] = stored_bound(nearer(squares[q], padding), drift[c], padding)
+        lower[i, a] = stored_bound(nearer(own[0], padding), drift[a], padding)
+        nearest[i] = stored_bound(min(lowest_bound, second_bound), total_drift, padding)
         upper[i] = reach
-        rechecked += doubt
+        rechecked += ambiguous
         rows[n_rows] = i
         fresh[n_rows] = j
         n_rows += 1
     rechecked += bound_rows(
-        X, many, n_many, centers, drift, passed, upper, nearest, lower, padding, fresh[n_rows:]
+        X, many, n_many, centers, drift, total_drift, upper, nearest, lower, padding, fresh[n_rows:]
     )
     for q in range(n_many):
         rows[n_rows + q] = many[q]

@@ -1,8 +1,9 @@
 """The balls of :mod:`lloydia.algorithms.exponion`: rows of one cluster, and the centres near it.
 
-The rows to be scanned are grouped by label.  For each group the centres in its ball are packed into
-panels, with the cluster's own centre as origin, and scanned and certified as all centres are by
-:mod:`scan.nearest`; a row in doubt is settled by canonical D to the centres in the ball.
+Newling and Fleuret 2016, "Fast k-means with accurate bounds".  Rows that fail Hamerly's tests are
+grouped by label.  For each group the centres in its ball are packed into panels, with the cluster's
+own centre as origin, scanned, and certified as in :mod:`scan.nearest`.  Ambiguous rows get their
+label from canonical D to the centres in the ball.
 """
 
 from __future__ import annotations
@@ -11,26 +12,32 @@ import numpy as np
 
 from lloydia.backends.cpu.rows.features import distance, load
 from lloydia.backends.cpu.runtime.compiled import kernel
-from lloydia.backends.cpu.scan.bounds import above, below, lowered, raised
+from lloydia.backends.cpu.scan.bounds import above, below, lower_bound, upper_bound
 from lloydia.backends.cpu.scan.nearest import aligned, two_nearest
 from lloydia.backends.cpu.scan.row_scan import frame_rows, score_rows
-from lloydia.backends.cpu.simd.micro import LANES, LEAST, MR, NV, settle
+from lloydia.backends.cpu.simd.microkernel_centers_in_lanes import (
+    LANES,
+    LOWEST_SCORE,
+    MR,
+    NV,
+    reduce_lanes,
+)
 
 __all__ = ["REACH", "group", "scan_balls", "worthwhile"]
 
-# A ball with more than this part of the centres is left to the scan of all, as is a group of fewer
-# rows than FEW: the ball itself costs about as much as the scan of some rows.
-MOST = 0.5
-FEW = 3
+# Rows of a ball with more than this share of the centres are scanned against all centres, as are
+# groups of fewer than MIN_ROWS rows: making the ball takes as long as scanning some rows.
+MAX_SHARE = 0.5
+MIN_ROWS = 3
 
-# A ball is scaled to a radius of at most 1.  With the errors of the gaps, a few hundredths in a
-# million dimensions, no centre in it is farther than this.
+# A ball is scaled to a radius of at most 1.  Including the errors of the gaps, a few hundredths in
+# a million dimensions, no centre in it is farther than this.
 REACH = 1.25
 
-# To sort a row and to make its ball costs what about this many distances of a scan do.
-SORTED = 150
+# Sorting a row and making its ball takes as long as about this many distances of a scan.
+COST_OF_SORTING = 150
 
-# Rows whose balls are looked at before any row is sorted.
+# A sample of so many rows decides whether balls are worthwhile.
 SAMPLE = 16
 
 
@@ -40,12 +47,13 @@ def group(listed, starts, lengths, labels, ends, order):
 
     Parameters
     ----------
-    listed : ndarray
+    listed : IN, ndarray
         Lists of rows: `lengths` of them from each of `starts` on.
-    ends : ndarray (k,), int64, of zeros
-        Receives the end of each label's group.
-    order : ndarray (sum of lengths,), int64
-        Receives the rows.
+    labels : IN, ndarray (n,), int32
+    ends : OUT, ndarray (k,), int64, zeros before
+        The end of each label's group.
+    order : OUT, ndarray (sum of lengths,), int64
+        The rows.
     """
     for s in range(len(starts)):
         for p in range(starts[s], starts[s] + lengths[s]):
@@ -63,8 +71,8 @@ def group(listed, starts, lengths, labels, ends, order):
 
 
 @kernel
-def least(values):
-    """Return the least of some non-negative float32: as integers they have the same order."""
+def smallest(values):
+    """Return the smallest of non-negative float32, compared as integers: the order is the same."""
     bits = values.view(np.int32)
     found = bits[0]
     for j in range(1, len(bits)):
@@ -89,8 +97,12 @@ def ball(columns, a, reach, padding, gaps, inside):
 
     Parameters
     ----------
+    columns : IN, ndarray (d, k)
+        The centres in the unit of the bounds, feature-major.
     reach : float
-        Upper bound on the distances of the rows to centre `a`.
+        u: an upper bound on the distances of the rows to centre `a`.
+    gaps : scratch, ndarray (k,), float32
+    inside : OUT, ndarray (k,), int64
 
     Returns
     -------
@@ -100,10 +112,11 @@ def ball(columns, a, reach, padding, gaps, inside):
     square_gaps(columns, a, gaps)
     gaps[a] = np.inf
     loose = 1.0 + padding[2]
-    nearest = raised(np.sqrt(np.float64(least(gaps))) * loose + padding[3], padding)
+    nearest = upper_bound(np.sqrt(np.float64(smallest(gaps))) * loose + padding[3], padding)
     gaps[a] = 0.0
-    radius = raised(2.0 * reach + nearest, padding)
-    # Gaps come with the same error.
+    # Newling and Fleuret 2016: centres with d(c_a, c_j) > 2 u + g(a) are not among the two nearest.
+    radius = upper_bound(2.0 * reach + nearest, padding)
+    # The gaps have the same error.
     limit = np.float32((radius * loose * loose + padding[3]) ** 2)
     count = 0
     for j in range(np.uintp(len(gaps))):
@@ -114,7 +127,7 @@ def ball(columns, a, reach, padding, gaps, inside):
 
 @kernel
 def worthwhile(columns, labels, upper, moved, padding):
-    """Return whether the balls of most of a few rows hold few enough centres."""
+    """Return whether the balls of most rows of a sample hold few enough centres."""
     k, n = columns.shape[1], len(labels)
     gaps, inside = np.empty(k, np.float32), np.empty(k, np.int64)
     small = 0
@@ -123,13 +136,13 @@ def worthwhile(columns, labels, upper, moved, padding):
         a = labels[i]
         reach = np.float64(upper[i]) + moved[a]
         count = ball(columns, a, reach, padding, gaps, inside)[1]
-        # Rows that fail have larger balls than most.
-        small += count < min(0.5 * MOST * k, k - SORTED)
+        # Half of the limits, because the rows that fail have larger balls than most.
+        small += count < min(0.5 * MAX_SHARE * k, k - COST_OF_SORTING)
     return small > SAMPLE // 2
 
 
 @kernel
-def pack_ball(centers, a, inside, count, scale, panels, halves):
+def pack_ball(centers, a, inside, count, scale, panels, half_squares):
     """Pack the listed centres, relative to centre `a`, as :func:`scan.centers.pack`; float64."""
     d = centers.shape[1]
     n_vectors = -(-count // LANES)
@@ -139,7 +152,7 @@ def pack_ball(centers, a, inside, count, scale, panels, halves):
         pitch = min(NV, n_vectors - before) * LANES
         at = before * d * LANES + (vector - before) * LANES + lane
         if q >= count:
-            halves[q] = np.float32(LEAST)
+            half_squares[q] = np.float32(LOWEST_SCORE)
             for f in range(d):
                 panels[at + f * pitch] = np.float32(0.0)
             continue
@@ -149,35 +162,36 @@ def pack_ball(centers, a, inside, count, scale, panels, halves):
             value = np.float32((centers[j, f] - centers[a, f]) * scale)
             panels[at + f * pitch] = value
             square += np.float64(value) * np.float64(value)
-        halves[q] = np.float32(-0.5 * square)
+        half_squares[q] = np.float32(-0.5 * square)
     return n_vectors * LANES
 
 
 @kernel
 def scan_balls(
-    X, order, start, stop, labels, centers, columns, bounds, totals, terms, padding, fresh, rest
+    X, order, start, stop, labels, centers, columns, bounds, totals, terms, padding, fresh, left
 ):
     """Scan rows of a grouped list, each among the centres in the ball of its group.
 
     Parameters
     ----------
-    order, start, stop
+    X : IN, ndarray (n, d)
+    order, start, stop : IN
         The list, and a range of it.
-    centers : ndarray (k, d), float64
-    columns : ndarray (d, k)
+    labels : IN, ndarray (n,), int32
+    centers : IN, ndarray (k, d), float64
+    columns : IN, ndarray (d, k)
         The centres in X's type and the unit of the bounds, feature-major.
-    bounds : (upper, lower)
-        Tightened; overwritten.
-    totals : (moved, passed), float64
+    bounds : (upper, lower), IN/OUT, ndarray (n,), float32
+    totals : (moved, total_drift), IN, ndarray (k,), float64
     terms : tuple
-        The certificate's for a reach of REACH.
-    fresh : ndarray (stop - start,), int32
-    rest : ndarray (stop - start,), int64
-        Receives the places in the list of the rows that are left to another scan.
+        Those of the certificate for a reach of REACH.
+    fresh : OUT, ndarray (stop - start,), int32
+    left : OUT, ndarray (stop - start,), int64
+        Places in the list of the rows that are left to the scan of all centres.
 
     Returns
     -------
-    n_rest, n_distances, n_rechecked : int
+    n_left, n_distances, n_rechecked : int
     """
     k, d = centers.shape
     block = max(4, min(32, 16384 // d // MR)) * MR
@@ -185,75 +199,80 @@ def scan_balls(
     scratch = y, aligned(3 * block * LANES), norms
     gaps, inside = np.empty(k, np.float32), np.empty(k, np.int64)
     n_vectors = -(-k // LANES)
-    panels, halves = aligned(n_vectors * d * LANES), aligned(n_vectors * LANES)
-    n_rest = n_distances = n_rechecked = 0
-    begin = start
-    while begin < stop:
-        a = labels[order[begin]]
-        reach, end = 0.0, begin
+    panels, half_squares = aligned(n_vectors * d * LANES), aligned(n_vectors * LANES)
+    n_left = n_distances = n_rechecked = 0
+    first_row = start
+    while first_row < stop:
+        a = labels[order[first_row]]
+        reach, end = 0.0, first_row
         while end < stop and labels[order[end]] == a:
             reach = max(reach, np.float64(bounds[0][order[end]]) + totals[0][a])
             end += 1
         radius, count = np.inf, k
-        if end - begin >= FEW:
+        if end - first_row >= MIN_ROWS:
             radius, count = ball(columns, a, reach, padding, gaps, inside)
             n_distances += k
-        if count > MOST * k or not 2.0**-50 < radius < 2.0**100:
-            for p in range(begin, end):
-                rest[n_rest] = p
-                n_rest += 1
+        if count > MAX_SHARE * k or not 2.0**-50 < radius < 2.0**100:
+            for p in range(first_row, end):
+                left[n_left] = p
+                n_left += 1
         else:
-            # Brings the radius to between 1/2 and 1.
+            # The scaled radius is between 1/2 and 1.
             scale = 2.0 ** -np.ceil(np.log2(radius))
-            filled = pack_ball(centers, a, inside, count, scale * padding[0], panels, halves)
-            n_distances += (end - begin) * count
+            filled = pack_ball(centers, a, inside, count, scale * padding[0], panels, half_squares)
+            n_distances += (end - first_row) * count
             n_rechecked += scan_group(
-                X, order, begin, end, start, a, centers, inside[:count],
-                panels, halves[:filled], scale, bounds, totals, terms, padding, scratch, fresh,
+                X, order, first_row, end, start, a, centers, inside[:count],
+                panels, half_squares[:filled], scale, bounds, totals, terms, padding, scratch,
+                fresh,
             )  # fmt: skip
-        begin = end
-    return n_rest, n_distances, n_rechecked
+        first_row = end
+    return n_left, n_distances, n_rechecked
 
 
 @kernel
 def scan_group(
-    X, order, begin, end, start, a, centers, inside, panels, halves, scale, bounds, totals, terms,
-    padding, scratch, fresh,
+    X, order, first_row, end, start, a, centers, inside, panels, half_squares, scale, bounds,
+    totals, terms, padding, scratch, fresh,
 ):  # fmt: skip
-    """Scan the rows of one group, and renew their bounds; return how many were in doubt."""
+    """Scan the rows of one group, and set their bounds; return how many were ambiguous."""
     upper, lower = bounds
-    moved, passed = totals
+    moved, total_drift = totals
     y, lanes, norms = scratch
     block, d = y.shape
     grow, shrink = 1.0 + (d + 8) * 2.0**-22, 1.0 - (d + 8) * 2.0**-21
     x, D = np.empty(d), np.empty(len(inside))
     inverse = 1.0 / scale
     n_rechecked = 0
-    for at in range(begin, end, block):
+    for at in range(first_row, end, block):
         m = min(block, end - at)
         frame_rows(X, order, at, m, centers[a], scale * padding[0], y, norms)
-        score_rows(y, m, panels, halves, lanes)
+        score_rows(y, m, panels, half_squares, lanes)
         for p in range(m):
             i = order[at + p]
             first = lanes.ctypes.data + p * LANES * 4
             second = first + block * LANES * 4
-            score, runner_up, chosen = settle(first, second, second + block * LANES * 4)
+            score, runner_up, chosen = reduce_lanes(first, second, second + block * LANES * 4)
             square = np.float64(norms[p]) * grow + 2.0**-100
             R = np.sqrt(square)
             error = terms[0] + R * (terms[1] + R * terms[2])
-            most = square - 2.0 * (score - error) + 2.0**-80
+            high_square = square - 2.0 * (score - error) + 2.0**-80
             other = square * shrink - 2.0 * (runner_up + error) - 2.0**-80
-            reach, low = np.sqrt(max(0.0, most)) * inverse, np.sqrt(max(0.0, other)) * inverse
+            reach, low = (
+                np.sqrt(max(0.0, high_square)) * inverse,
+                np.sqrt(max(0.0, other)) * inverse,
+            )
+            # The certificate: a gap of more than twice the error of a score.
             if not np.float64(score) - np.float64(runner_up) > 2.0 * error:
                 n_rechecked += 1
                 load(X, i, x)
                 for q in range(len(inside)):
                     D[q] = distance(x, centers[inside[q]])
-                chosen, rival = two_nearest(D)
-                reach, low = np.sqrt(D[chosen]) * padding[0], np.sqrt(rival) * padding[0]
+                chosen, second_D = two_nearest(D)
+                reach, low = np.sqrt(D[chosen]) * padding[0], np.sqrt(second_D) * padding[0]
             label = inside[chosen]
             fresh[at - start + p] = label
-            u = above(raised(raised(reach, padding), padding) - moved[label])
+            u = above(upper_bound(upper_bound(reach, padding), padding) - moved[label])
             upper[i] = u if label != a else min(u, upper[i])
-            lower[i] = below(lowered(low, padding) + passed[label])
+            lower[i] = below(lower_bound(low, padding) + total_drift[label])
     return n_rechecked

@@ -1,4 +1,7 @@
-"""The search of :mod:`lloydia.algorithms.filtering`: from the roots down to tiles of rows."""
+"""The search of :mod:`lloydia.algorithms.filtering`: from the roots down to tiles of rows.
+
+Kanungo et al. 2002, "An efficient k-means clustering algorithm: analysis and implementation".
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,13 @@ import numpy as np
 from lloydia.algorithms.filtering import FAN, MIXED, TILE
 from lloydia.backends.cpu.rows.features import EVERY
 from lloydia.backends.cpu.runtime.compiled import kernel
-from lloydia.backends.cpu.simd.candidates import WIDTH, differing, lowest_bit, narrow, nearest
+from lloydia.backends.cpu.simd.candidates import (
+    WIDTH,
+    differing,
+    lowest_bit,
+    nearest,
+    prune_candidates,
+)
 from lloydia.backends.cpu.update.sums import accumulate
 
 __all__ = ["labels_by_place", "labels_by_row", "search"]
@@ -63,10 +72,10 @@ def take_up(owner, level, node, firsts, levels):
 
 
 @kernel
-def labels_by_row(levels, owner, held, order, start, stop, labels):
+def labels_by_row(levels, owner, tile_labels, order, start, stop, labels):
     """Write the labels of the rows at places `start` to `stop` of the curve to their rows."""
     for at in range(start, stop):
-        first, place, label = 0, at // TILE, held[at]
+        first, place, label = 0, at // TILE, tile_labels[at]
         for level in range(len(levels)):
             if owner[first + place] != MIXED:
                 label = owner[first + place]
@@ -76,17 +85,17 @@ def labels_by_row(levels, owner, held, order, start, stop, labels):
 
 
 @kernel
-def labels_by_place(levels, order, labels, owner, held):
-    """Begin with the labels of another algorithm: what :func:`labels_by_row` undoes."""
+def labels_by_place(levels, order, labels, owner, tile_labels):
+    """Set owners and labels of the tiles from labels by row, of another algorithm."""
     n = len(order)
     for tile in range(levels[0]):
-        least = most = labels[order[tile * TILE]]
+        lowest = highest = labels[order[tile * TILE]]
         for p in range(TILE):
             label = labels[order[min(tile * TILE + p, n - 1)]]
-            held[tile * TILE + p] = label
-            least = min(least, label)
-            most = max(most, label)
-        owner[tile] = least if least == most else MIXED
+            tile_labels[tile * TILE + p] = label
+            lowest = min(lowest, label)
+            highest = max(highest, label)
+        owner[tile] = lowest if lowest == highest else MIXED
     firsts = np.cumsum(levels) - levels
     for level in range(1, len(levels)):
         for node in range(firsts[level], firsts[level] + levels[level]):
@@ -94,37 +103,37 @@ def labels_by_place(levels, order, labels, owner, held):
 
 
 @kernel
-def assign_tile(tile, n, fresh, owner, held):
-    """Give the rows of a tile their fresh labels and the tile its owner.
+def assign_tile(tile, n, fresh, owner, tile_labels):
+    """Give the rows of a tile their fresh labels, and the tile its owner.
 
-    Returns which of its rows, the n-th being the last, changed their label, a bit each; the old
-    ones are then left in `fresh`.
+    Returns a bit for each row that changed its label, up to the n-th row; `fresh` then holds the
+    old labels.
     """
     first = tile * TILE
     if owner[tile] != MIXED:
         for p in range(TILE):
-            held[first + p] = owner[tile]
-    changed = differing(held.ctypes.data + 4 * first, fresh.ctypes.data)
+            tile_labels[first + p] = owner[tile]
+    changed = differing(tile_labels.ctypes.data + 4 * first, fresh.ctypes.data)
     if changed == 0:
         return changed
-    least = most = fresh[0]
+    lowest = highest = fresh[0]
     for p in range(TILE):
-        least = min(least, fresh[p])
-        most = max(most, fresh[p])
-        held[first + p], fresh[p] = fresh[p], held[first + p]
-    owner[tile] = least if least == most else MIXED
+        lowest = min(lowest, fresh[p])
+        highest = max(highest, fresh[p])
+        tile_labels[first + p], fresh[p] = fresh[p], tile_labels[first + p]
+    owner[tile] = lowest if lowest == highest else MIXED
     if n - first < TILE:
         changed &= (np.uint64(1) << np.uint64(n - first)) - np.uint64(1)
     return changed
 
 
 @kernel
-def list_moves(changed, tile, x, weights, old, held, moves, count):
-    """Append the changed rows of a tile to `moves`; return how many it has then.
+def list_updates(changed, tile, x, weights, old, tile_labels, updates, count):
+    """Append the changed rows of a tile to `updates`; return the length of the list.
 
-    `old` are the labels that its rows had.
+    `old`, IN, are the labels that its rows had.
     """
-    rows, row_weights, olds, news = moves
+    rows, row_weights, olds, news = updates
     while changed != 0:
         p = lowest_bit(changed)
         changed &= changed - np.uint64(1)
@@ -133,17 +142,17 @@ def list_moves(changed, tile, x, weights, old, held, moves, count):
         if len(weights):
             row_weights[count] = weights[tile * TILE + p]
         olds[count] = old[p]
-        news[count] = held[tile * TILE + p]
+        news[count] = tile_labels[tile * TILE + p]
         count += 1
     return count
 
 
 @kernel
-def move_rows(moves, count, weighted, lattice, totals, touched):
+def move_rows(updates, count, weighted, grid, totals, touched):
     """Move the listed rows from their old clusters to the new ones; return how many."""
-    rows, weights, old, new = moves
+    rows, weights, old, new = updates
     w = weights if weighted else weights[:0]
-    return accumulate(rows, EVERY, 0, count, w, lattice, new, old, totals, touched)
+    return accumulate(rows, EVERY, 0, count, w, grid, new, old, totals, touched)
 
 
 @kernel
@@ -169,8 +178,8 @@ def list_all(centers, columns, names):
 
 @kernel
 def search(
-    axes, start, stop, levels, firsts, low, high, x, weights, node_sums, n, centers, owner, held,
-    lattice, totals, touched, last,
+    axes, start, stop, levels, firsts, low, high, x, weights, node_sums, n, centers, owner,
+    tile_labels, grid, totals, touched, last,
 ):  # fmt: skip
     """Assign the rows of the roots `start` to `stop`.
 
@@ -178,15 +187,17 @@ def search(
     ----------
     axes : tuple of d numbers
         See :mod:`simd.candidates`.
-    levels, firsts, low, high, x, weights, node_sums
-        Those of :class:`lloydia.backends.cpu.accelerated.tiles.Tiles`; n is the number of rows.
-    centers : ndarray (k, d), float64
-    owner, held
-        Those of :class:`lloydia.algorithms.filtering.Filtering`, overwritten.
-    lattice, totals, touched
+    levels, firsts, low, high, x, weights, node_sums : IN
+        Those of :class:`lloydia.backends.cpu.accelerated.tiles.Tiles`.
+    n : int
+        Rows.
+    centers : IN, ndarray (k, d), float64
+    owner, tile_labels : IN/OUT
+        Those of :class:`lloydia.algorithms.filtering.Filtering`.
+    grid : IN; totals, touched : IN/OUT
         The grid, the sums and the flags of :func:`lloydia.backends.cpu.update.sums.accumulate`.
     last : bool
-        Whether the sums are left alone.
+        Whether the sums stay as they are.
 
     Returns
     -------
@@ -194,31 +205,32 @@ def search(
     """
     (k, d), top = centers.shape, len(levels) - 1
     pitch = k + WIDTH
-    # One list a level, and above the roots' that of all centres.
+    # A list of candidates for each level; above the roots', the list of all centres.
     lists = np.empty((top + 2, d, pitch))
     names = np.empty((top + 2, pitch), np.int32)
     list_all(centers, lists[top + 1], names[top + 1])
     counts = np.zeros(top + 2, np.int64)
     counts[top + 1] = k
     distance = np.empty(pitch)
-    # Bytes of a row, of a list, of a list's names: views of them would count references.
+    # Bytes of a row, of a list, and of its names.  Addresses, because views would count references.
     side, list_size, name_size = d * x.itemsize, d * pitch * 8, pitch * 4
     fresh = np.empty(TILE, np.int32)
-    # Rows that change, their weights, old and new clusters: moved many at a time.
-    moves = (
+    # Rows that change, their weights, old and new clusters, which are moved many at a time.
+    updates = (
         np.empty((BATCH + TILE, d), x.dtype),
         np.empty(BATCH + TILE),
         np.empty(BATCH + TILE, np.int32),
         np.empty(BATCH + TILE, np.int32),
     )
-    waiting = 0
+    n_waiting = 0
     at = np.zeros(top + 1, np.int64)
     changed = evaluated = 0
     level = top
     at[top] = firsts[top] + start
     while at[top] < firsts[top] + stop:
         node, before = at[level], counts[level + 1]
-        left = narrow(
+        # Kanungo et al. 2002 rule out a centre if no point of the box is nearer to it than to z.
+        left = prune_candidates(
             axes, x[0, 0, 0], low.ctypes.data + node * side, high.ctypes.data + node * side,
             lists.ctypes.data + (level + 1) * list_size, pitch * 8,
             names.ctypes.data + (level + 1) * name_size, before, distance.ctypes.data,
@@ -243,23 +255,25 @@ def search(
                 pitch * 8, names.ctypes.data, left, fresh.ctypes.data,
             )  # fmt: skip
             evaluated += left * TILE
-            before = waiting
+            before = n_waiting
             joins = owner[node] == -1 and not last
             if joins:
-                # At first all rows join one cluster, then those of the others leave it.
+                # In the first assignment all rows join one cluster, then others leave it.
                 new = fresh[TILE // 2]
                 changed += take(0, node, new, firsts, n, owner, node_sums, totals, touched, last)
-            moved = assign_tile(node, n, fresh, owner, held)
+            moved = assign_tile(node, n, fresh, owner, tile_labels)
             if moved != 0 and not last:
-                waiting = list_moves(moved, node, x, weights, fresh, held, moves, waiting)
-                changed -= waiting - before if joins else 0
-            if waiting >= BATCH:
-                changed += move_rows(moves, waiting, len(weights) > 0, lattice, totals, touched)
-                waiting = 0
+                n_waiting = list_updates(
+                    moved, node, x, weights, fresh, tile_labels, updates, n_waiting
+                )
+                changed -= n_waiting - before if joins else 0
+            if n_waiting >= BATCH:
+                changed += move_rows(updates, n_waiting, len(weights) > 0, grid, totals, touched)
+                n_waiting = 0
         at[level] += 1
         while level < top and at[level] == children(level + 1, at[level + 1], firsts, levels)[1]:
             level += 1
             take_up(owner, level, at[level], firsts, levels)
             at[level] += 1
-    changed += move_rows(moves, waiting, len(weights) > 0, lattice, totals, touched)
+    changed += move_rows(updates, n_waiting, len(weights) > 0, grid, totals, touched)
     return changed, evaluated

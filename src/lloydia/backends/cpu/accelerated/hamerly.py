@@ -1,7 +1,7 @@
 """The tests of :mod:`lloydia.algorithms.hamerly`, and the bounds that a scan gives.
 
-Lists of rows are made without a branch on the outcome: every candidate is written at the end of the
-list, which then grows by 0 or 1.
+Hamerly 2010, "Making k-means even faster".  Lists of rows are made without branches: every
+candidate is written at the end of the list, which then grows by 0 or 1.
 """
 
 from __future__ import annotations
@@ -9,57 +9,69 @@ from __future__ import annotations
 import numpy as np
 
 from lloydia.backends.cpu.runtime.compiled import kernel
-from lloydia.backends.cpu.scan.bounds import above, below, lowered, raised
+from lloydia.backends.cpu.scan.bounds import above, below, lower_bound, upper_bound
 from lloydia.backends.cpu.simd.differences import difference
 
-__all__ = ["renew", "tighten", "unsettled"]
+__all__ = ["list_failing", "set_bounds", "tighten"]
 
 
 @kernel
-def unsettled(start, stop, labels, upper, lower, spent, near, rows):
-    """List the rows that neither test settles; return how many.
+def list_failing(start, stop, labels, upper, lower, spent, near, rows):
+    """List the rows whose stored bounds pass neither test of Hamerly; return how many.
 
     Parameters
     ----------
-    spent, near : ndarray (k,), float32
-        See :meth:`lloydia.algorithms.hamerly.Hamerly.tests`.
-    rows : ndarray (stop - start,), int64
-        Receives the rows.
+    labels : IN, ndarray (n,), int32
+    upper, lower : IN, ndarray (n,), float32
+        U and L.
+    spent, near : IN, ndarray (k,), float32
+        M + P and s - M; see :meth:`lloydia.algorithms.hamerly.Hamerly.tests`.
+    rows : OUT, ndarray (stop - start,), int64
     """
     n, m = 0, 0
-    # Unsigned numbers need no look at their sign.
+    # Unsigned indices, for which no code for negative ones is compiled.
     for i in range(np.uintp(start), np.uintp(stop)):
         rows[n] = i
+        # Hamerly 2010: u < l, which is L - U > M(a) + P(a), keeps label a.
         n += not lower[i] - upper[i] > spent[np.uintp(labels[i])]
     for p in range(n):
         row = np.uintp(rows[p])
         rows[m] = row
+        # Hamerly 2010: u < s(a), which is U < s(a) - M(a), keeps label a.
         m += not upper[row] < near[np.uintp(labels[row])]
     return m
 
 
 @kernel
 def tighten(X, rows, start, stop, labels, centers, bounds, tests, padding, m):
-    """Measure the distances of listed rows to their centres, and keep those that still fail.
+    """Measure the distances of listed rows to their centres; keep the rows that still fail.
 
     Parameters
     ----------
-    rows, start, stop
-        A range of a list of rows; what is left of it is written to ``rows[m]`` and on.
-    centers : ndarray (k, d)
-        Of X's type, and in the unit of the bounds.
-    bounds : (upper, lower)
-    tests : (spent, near, moved)
+    X : IN
+        Rows, dense or the parts of a CSR matrix.
+    rows : IN/OUT, ndarray of int64
+        Entries `start` to `stop` are read; those that fail are written to ``rows[m]`` and on.
+    labels : IN, ndarray (n,), int32
+    centers : IN, ndarray (k, d)
+        Of X's type, in the unit of the bounds.
+    bounds : (upper, lower), IN/OUT, ndarray (n,), float32
+        `upper` is lowered to the distance.
+    tests : (spent, near, moved), IN, ndarray (k,), float32
+    padding : tuple
+        See :mod:`scan.bounds`.
+    m : int
+        Where the list ends.
 
     Returns
     -------
     int
-        Where the list ends.
+        Where it ends then.
     """
     upper, lower = bounds
     spent, near, moved = tests
     unit = centers.dtype.type(padding[0])
-    # Raised twice, as `raised(u) < l` asks for; 2**-20 covers the roundings below.
+    # Padded twice, since the test is `upper_bound(u) < l`; 2**-20 covers the roundings below.
     grow = np.float32((1.0 + padding[2]) * (1.0 + padding[1]) + 2.0**-20)
     rise = np.float32(2.0 * padding[3])
     # Unsigned, as above.
@@ -70,22 +82,30 @@ def tighten(X, rows, start, stop, labels, centers, bounds, tests, padding, m):
         u = above(root * grow + rise - moved[a])
         upper[i] = u
         rows[m] = i
+        # The same two tests, with u replaced by the distance itself.
         m += not (lower[i] - u > spent[a] or u < near[a])
     return m
 
 
 @kernel
-def renew(rows, start, stop, fresh, best, second, bounds, totals, padding):
-    """Set the bounds of a range of a list of rows (or EVERY) from what a scan found.
+def set_bounds(rows, start, stop, fresh, best, second, bounds, totals, padding):
+    """Set the bounds of a range of a list of rows (or EVERY) from a scan.
 
-    `totals` is (moved, passed), float64.
+    Parameters
+    ----------
+    fresh, best, second : IN
+        Labels, and bounds on squared distances, as a scan writes them; see :mod:`scan.nearest`.
+    bounds : (upper, lower), OUT, ndarray (n,), float32
+    totals : (moved, total_drift), IN, ndarray (k,), float64
+        M and P of the clusters.
     """
     upper, lower = bounds
-    moved, passed = totals
+    moved, total_drift = totals
     for at in range(start, stop):
         p = at - start
         i = rows[at] if len(rows) else at
         a = fresh[p]
-        u = raised(raised(np.sqrt(best[p]) * padding[0], padding), padding)
+        u = upper_bound(upper_bound(np.sqrt(best[p]) * padding[0], padding), padding)
+        # U = u - M(a) and L = l + P(a): later moves change M and P, not the rows.
         upper[i] = above(u - moved[a])
-        lower[i] = below(lowered(np.sqrt(second[p]) * padding[0], padding) + passed[a])
+        lower[i] = below(lower_bound(np.sqrt(second[p]) * padding[0], padding) + total_drift[a])

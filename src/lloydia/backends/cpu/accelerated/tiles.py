@@ -1,6 +1,6 @@
-"""The rows in the order of the curve, in tiles, and what is known of each tile and node above.
+"""The rows in the order of the curve, in tiles, with the box and the sums of each tile and node.
 
-Made once for a data set: every run on it uses the same.
+They are made once for a data set, and all its runs use them.
 """
 
 from __future__ import annotations
@@ -11,12 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lloydia.algorithms.filtering import FAN, TILE, sizes
-from lloydia.backends.cpu.protocols import SummedRows
 from lloydia.backends.cpu.rows.curve import curve_order
+from lloydia.backends.cpu.rows.dataset import NONE, Dataset
 from lloydia.backends.cpu.rows.features import EVERY
-from lloydia.backends.cpu.rows.placed import NONE
 from lloydia.backends.cpu.runtime.compiled import kernel
-from lloydia.backends.cpu.simd.frames import fetch
+from lloydia.backends.cpu.simd.frames import prefetch
 from lloydia.backends.cpu.update.sums import accumulate
 
 __all__ = ["Tiles"]
@@ -54,70 +53,70 @@ class Tiles:
     sums: NDArray[np.int64]
 
     @classmethod
-    def of(cls, engine: SummedRows) -> Tiles:
-        """Order the rows of an engine and measure the tiles."""
-        n, d = engine.n_samples, engine.n_features
-        order = curve_order(engine.X, engine.each_block)
+    def of(cls, dataset: Dataset) -> Tiles:
+        """Order the rows of a data set and measure the tiles."""
+        n, d = dataset.n_samples, dataset.n_features
+        order = curve_order(dataset.X, dataset.each_block)
         levels = sizes(n)
-        x = np.empty((levels[0], d, TILE), engine.dtype)
-        weights = engine.scaled if engine.scaled is NONE else np.empty(n)
-        low, high = np.empty((2, levels.sum(), d), engine.dtype)
-        sums = np.zeros((levels.sum(), engine.grid.n_limbs, d + 1), dtype=np.int64)
+        x = np.empty((levels[0], d, TILE), dataset.dtype)
+        weights = dataset.scaled_weights if dataset.scaled_weights is NONE else np.empty(n)
+        low, high = np.empty((2, levels.sum(), d), dataset.dtype)
+        sums = np.zeros((levels.sum(), dataset.grid.n_limbs, d + 1), dtype=np.int64)
 
         def task(thread: int, start: int, stop: int) -> None:
             fill(
-                engine.X, order, -(-start // TILE), -(-stop // TILE), engine.scaled,
-                engine.lattice, x, weights, low, high, sums,
+                dataset.X, order, -(-start // TILE), -(-stop // TILE), dataset.scaled_weights,
+                dataset.fixed_point_grid, x, weights, low, high, sums,
             )  # fmt: skip
 
-        engine.each_block(task, 10.0 + 4.0 * d)
+        dataset.each_block(task, 10.0 + 4.0 * d)
         gather(levels, low, high, sums)
         return cls(order, x, weights, levels, np.cumsum(levels) - levels, low, high, sums)
 
 
 @kernel
-def fill(X, order, start, stop, weights_in, lattice, x, weights, low, high, sums):
+def fill(X, order, start, stop, weights_in, grid, x, weights, low, high, sums):
     """Copy the rows of tiles `start` to `stop`, and write their boxes and sums."""
     n, d = X.shape
-    # What is asked for of the rows of the next tile.
+    # Bytes to prefetch of each row of the next tile.
     size = d * X.itemsize if X.strides[1] == X.itemsize else 0
     rows = np.empty((TILE, d), X.dtype)
     row_weights = np.empty(min(TILE, len(weights_in)))
     fresh = np.zeros(TILE, np.int32)
     none = np.empty(TILE, np.int32)
-    total = np.empty((sums.shape[1], 1, len(lattice[0])), np.int64)
+    total = np.empty((sums.shape[1], 1, len(grid[0])), np.int64)
     touched = np.empty(1, np.bool_)
     for tile in range(start, stop):
         m = min(TILE, n - tile * TILE)
         for place in range((tile + 1) * TILE, min((tile + 2) * TILE, n)):
-            fetch(X.ctypes.data + order[place] * X.strides[0], size)
+            prefetch(X.ctypes.data + order[place] * X.strides[0], size)
         for p in range(TILE):
             i = order[tile * TILE + min(p, m - 1)]
             for f in range(d):
                 rows[p, f] = X[i, f]
             if p < len(row_weights) and p < m:
                 row_weights[p] = weights[tile * TILE + p] = weights_in[i]
-        turn(rows, x, tile, low, high)
+        transpose_tile(rows, x, tile, low, high)
         none[:] = -1
         total[:] = 0
-        accumulate(rows, EVERY, 0, m, row_weights, lattice, fresh, none, total, touched)
+        accumulate(rows, EVERY, 0, m, row_weights, grid, fresh, none, total, touched)
         for limb in range(len(total)):
             for f in range(d + 1):
                 sums[tile, limb, f] = total[limb, 0, f]
 
 
 @kernel
-def turn(rows, x, tile, low, high):
+def transpose_tile(rows, x, tile, low, high):
     """Write the rows of a tile (TILE, d) feature-major, and their box."""
     for f in range(rows.shape[1]):
-        least = most = rows[0, f]
+        lowest = highest = rows[0, f]
         for p in range(TILE):
             value = rows[p, f]
             x[tile, f, p] = value
-            least = value if value < least else least
-            most = value if value > most else most
-        low[tile, f] = least
-        high[tile, f] = most
+            lowest = value if value < lowest else lowest
+            highest = value if value > highest else highest
+        low[tile, f] = lowest
+        high[tile, f] = highest
 
 
 @kernel

@@ -1,13 +1,13 @@
 """The assignment of :mod:`lloydia.algorithms.yinyang`.
 
-Three passes over a range of rows, each leaving fewer: the bounds as they are, SIMD over rows; u
-replaced by a bound from the row's score with its own centre; then, group by group, the rows whose
-bound fails against the group's panels.  All distances come from scores, see
-:mod:`scan.scores`.
+Ding, Zhao, Shen, Musuvathi and Mytkowicz 2015, "Yinyang k-means".  Three passes over a range of
+rows, each leaving fewer: the bounds as they are, SIMD over rows; u replaced by a bound from the
+row's score with its own centre; then, group by group, the rows whose bound fails against the
+group's panels.  All distances come from scores, see :mod:`scan.scores`.
 
-A row's label is certain if its best score exceeds all others of evaluated groups, and that of its
-old label, by 2 E or 2 E'; the centres of the other groups are farther by their bounds.  Rows in
-doubt are settled by canonical D.
+A row's label is certified if its best score exceeds all others of evaluated groups, and that of its
+old label, by 2 E or 2 E'; the centres of the other groups are farther by their bounds.  Ambiguous
+rows get their label from canonical D.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 
 from lloydia.backends.cpu.rows.features import canonical_row, load
 from lloydia.backends.cpu.runtime.compiled import kernel
-from lloydia.backends.cpu.scan.bounds import raised
+from lloydia.backends.cpu.scan.bounds import upper_bound
 from lloydia.backends.cpu.scan.nearest import two_nearest
 from lloydia.backends.cpu.scan.panels import best_of_all, best_of_one
-from lloydia.backends.cpu.scan.scores import above, below, certain, frame, kept, limits
-from lloydia.backends.cpu.simd.micro import LANES, LEAST, MR
+from lloydia.backends.cpu.scan.scores import above, below, certain, frame, limits, stored_bound
+from lloydia.backends.cpu.simd.microkernel_centers_in_lanes import LANES, LOWEST_SCORE, MR
 
 __all__ = ["yinyang"]
 
@@ -39,10 +39,10 @@ class Slots(NamedTuple):
         The rows, centred and scaled.
     rows : ndarray of shape (block,), int64
         Their numbers.
-    least : ndarray of shape (block,), float32; most, errors : the same, float64
+    low_square : ndarray of shape (block,), float32; high_square, errors : the same, float64
         Bounds on ``|x'|**2 - 2 F`` and ``|x'|**2 + 2 F``, and E, as of :func:`limits`.
     own : ndarray of shape (block,), float32
-        The score of the row's label; LEAST where its group is evaluated.
+        The score of the row's label; LOWEST_SCORE where its group is evaluated.
     first, runner : ndarray of shape (block,), float32
         The best score, and the best of all others.
     which : ndarray of shape (block,), int64
@@ -53,8 +53,8 @@ class Slots(NamedTuple):
 
     y: NDArray[np.float32]
     rows: NDArray[np.int64]
-    least: NDArray[np.float32]
-    most: NDArray[np.float64]
+    low_square: NDArray[np.float32]
+    high_square: NDArray[np.float64]
     errors: NDArray[np.float64]
     own: NDArray[np.float32]
     first: NDArray[np.float32]
@@ -64,43 +64,72 @@ class Slots(NamedTuple):
 
 
 @kernel
-def select(start, stop, labels, upper, lower, moved, drift, padding, least, active):
-    """Move u of a tile of rows, and list those with a group that is not farther.
+def select(start, stop, labels, upper, lower, moved, drift, padding, lowest_bound, active):
+    """Move u of a tile of rows, and list the rows with a group that is not farther.
 
-    `least` (TILE,) and `active` (TILE,) receive the least bound of a row's groups, and the row.
-    `moved` (k,) and `drift` (t,) are float32.  Returns how many are listed.
+    Parameters
+    ----------
+    labels : IN, ndarray (n,), int32
+    upper : IN/OUT, ndarray (n,), float32
+    lower : IN, ndarray (t, n), float32
+    moved : IN, ndarray (k,), float32
+    drift : IN, ndarray (t,), float32
+    lowest_bound : OUT, ndarray (TILE,), float32
+        The smallest bound of the groups of each listed row.
+    active : OUT, ndarray (TILE,), int64
+        The rows.
+
+    Returns
+    -------
+    int
+        How many are listed.
     """
     grow, tiny = np.float32(1.0 + padding[1]), np.float32(padding[3])
     m = stop - start
     for p in range(m):
-        least[p] = np.inf
+        lowest_bound[p] = np.inf
     for g in range(len(lower)):
         bounds, gone = lower[g, start:stop], drift[g]
         for p in range(m):
             bound = bounds[p] - gone
-            least[p] = bound if bound < least[p] else least[p]
+            lowest_bound[p] = bound if bound < lowest_bound[p] else lowest_bound[p]
     n_active = 0
     for p in range(m):
         u = (upper[start + p] + moved[labels[start + p]]) * grow + tiny
         upper[start + p] = u
-        bound = least[p]
+        bound = lowest_bound[p]
         active[n_active] = start + p
-        least[n_active] = bound
+        lowest_bound[n_active] = bound
+        # Ding et al. 2015, global filter: u < min_G l_G keeps the label.
         n_active += not u * grow + tiny < bound
     return n_active
 
 
 @kernel
 def fill(
-    X, active, least, q, n_active, m, slots, labels, centers, upper, lower, drift, size, padding, x
+    X,
+    active,
+    lowest_bound,
+    q,
+    n_active,
+    m,
+    slots,
+    labels,
+    centers,
+    upper,
+    lower,
+    drift,
+    size,
+    padding,
+    x,
 ):
     """Put listed rows, from entry `q` on, into the slots from `m` on, until either ends.
 
-    u is replaced by a bound from the score of the row's label; a row that this settles takes no
-    slot.  Returns the entry and the slot that are next.
+    u is replaced by a bound from the score of the row's label; a row that this keeps in its
+    cluster takes no slot.  Returns the next entry and the next slot.
     """
-    y, rows, least_square, most_square, errors, own, first, runner, which, _ = slots
-    panel, halves, place = centers.rows, centers.halves, centers.place
+    y, rows, low_square, high_square, errors, own, first, runner, which, _ = slots
+    panel, half_squares, place = centers.rows, centers.half_squares, centers.place
     origin, scale = centers.origin, centers.scale
     grow, tiny = np.float32(1.0 + padding[1]), np.float32(padding[3])
     factor = centers.errors.factors[1] * padding[0] / scale
@@ -110,22 +139,22 @@ def fill(
         at = place[a]
         load(X, i, x)
         square, score = frame(x, origin, scale, panel, at, y, m)
-        errors[m], least_square[m], most_square[m] = limits(square, centers.errors)
+        errors[m], low_square[m], high_square[m] = limits(square, centers.errors)
         rows[m] = i
-        own[m] = first[m] = runner[m] = LEAST
+        own[m] = first[m] = runner[m] = LOWEST_SCORE
         which[m] = 0
-        settled = False
+        pruned = False
         if a >= 0:
-            score += halves[at]
-            u = np.float32(above(most_square[m], score, factor, padding))
+            score += half_squares[at]
+            u = np.float32(above(high_square[m], score, factor, padding))
             u = u if u < upper[i] else upper[i]
             upper[i] = u
             reach = u * grow + tiny
-            settled = reach < least[q]
+            pruned = reach < lowest_bound[q]
             if reach < lower[at // size, i] - drift[at // size]:
                 own[m] = first[m] = score
                 which[m] = at
-        m += not settled
+        m += not pruned
         q += 1
     return q, m
 
@@ -142,6 +171,7 @@ def fail(m, rows, pitch, base, bounds, gone, upper, padding, found, addresses):
         i = np.uint64(rows[p])
         found[n] = p
         addresses[n] = base + p * pitch
+        # Ding et al. 2015, group filter: u < l_G rules out all centres of G.
         n += not upper[i] * grow + tiny < bounds[i] - gone
     for q in range(n, n + MR):
         addresses[q] = base
@@ -149,11 +179,11 @@ def fail(m, rows, pitch, base, bounds, gone, upper, padding, found, addresses):
 
 
 @kernel
-def scan_group(panels, halves, group, per_group, n, addresses, best, second, which):
+def scan_group(panels, half_squares, group, per_group, n, addresses, best, second, which):
     """Find the best two of a group, and the position of the best, for `n` rows by address."""
     d, width = panels.shape[1:]
-    # Every use of ctypes counts a reference, which takes longer than a row.
-    every, start, ends = addresses.ctypes.data, panels.ctypes.data, halves.ctypes.data
+    # Addresses are taken once: a use of ctypes counts a reference, which takes longer than a row.
+    every, start, ends = addresses.ctypes.data, panels.ctypes.data, half_squares.ctypes.data
     firsts, seconds, winners = best.ctypes.data, second.ctypes.data, which.ctypes.data
     first = group * per_group
     for panel in range(first, min(first + per_group, len(panels))):
@@ -170,33 +200,36 @@ def scan_group(panels, halves, group, per_group, n, addresses, best, second, whi
 
 @kernel
 def fold(n, found, best, second, winner, bound, slots, bounds, gone, factor, padding):
-    """Take what the evaluation of a group found into the slots, and set its bounds.
+    """Merge the scores of an evaluated group into the slots, and set its bounds.
 
-    They are of all centres of the group; :func:`scan.settle` raises that of a new label's group.
+    The bounds are on all centres of the group; :func:`write_labels` raises that of a group whose
+    best centre is the new label.
     """
-    _, rows, least, _, _, _, first, runner, which, within = slots
+    _, rows, low_square, _, _, _, first, runner, which, within = slots
     for q in range(n):
-        bound[q] = kept(below(least[np.uint64(found[q])], best[q], factor, padding), gone, padding)
+        bound[q] = stored_bound(
+            below(low_square[np.uint64(found[q])], best[q], factor, padding), gone, padding
+        )
     for q in range(n):
         p, b, s = np.uint64(found[q]), best[q], second[q]
         bounds[np.uint64(rows[p])] = bound[q]
         top = first[p]
         better = b > top
         loser = top if better else b
-        rival = s if better else runner[p]
-        runner[p] = loser if loser > rival else rival
+        runner_up = s if better else runner[p]
+        runner[p] = loser if loser > runner_up else runner_up
         first[p] = b if better else top
         which[p] = winner[q] if better else which[p]
         within[p] = s if better else within[p]
 
 
 @kernel
-def settle(X, m, slots, centers, labels, upper, lower, drift, size, padding, x, D, fresh):
+def write_labels(X, m, slots, centers, labels, upper, lower, drift, size, padding, x, D, fresh):
     """Write the labels of `m` slots, and set the bounds that depend on them.
 
-    Returns the number of rows in doubt.
+    Returns the number of ambiguous rows.
     """
-    _, rows, least, most, errors, own, first, runner, which, within = slots
+    _, rows, low_square, high_square, errors, own, first, runner, which, within = slots
     order, place, columns = centers.order, centers.place, centers.columns
     near, (low, high) = centers.errors.near, centers.errors.factors
     low, high = low * padding[0] / centers.scale, high * padding[0] / centers.scale
@@ -204,8 +237,8 @@ def settle(X, m, slots, centers, labels, upper, lower, drift, size, padding, x, 
     for p in range(m):
         i, a = rows[p], labels[rows[p]]
         j = order[which[p]]
-        if certain(first[p], runner[p], errors[p], most[p], near):
-            u = np.float32(above(most[p], first[p], high, padding))
+        if certain(first[p], runner[p], errors[p], high_square[p], near):
+            u = np.float32(above(high_square[p], first[p], high, padding))
             upper[i] = u if j != a or u < upper[i] else upper[i]
         else:
             rechecked += 1
@@ -213,29 +246,31 @@ def settle(X, m, slots, centers, labels, upper, lower, drift, size, padding, x, 
             canonical_row(x, columns, D)
             nearest, _ = two_nearest(D)
             j = np.int64(nearest)
-            upper[i] = raised(np.sqrt(D[j]) * padding[0], padding)
+            upper[i] = upper_bound(np.sqrt(D[j]) * padding[0], padding)
         fresh[p] = j
-        skipped = own[p] > np.float32(LEAST)
+        skipped = own[p] > np.float32(LOWEST_SCORE)
         if order[which[p]] == j and not (j == a and skipped):
             g = which[p] // size
-            lower[g, i] = kept(below(least[p], within[p], low, padding), drift[g], padding)
+            lower[g, i] = stored_bound(
+                below(low_square[p], within[p], low, padding), drift[g], padding
+            )
         if j != a and skipped:
-            # The old label joins the others of its group, which was not evaluated.
+            # The old label is now one of the others of its group, which was not evaluated.
             g = place[a] // size
-            bound = kept(below(least[p], own[p], low, padding), drift[g], padding)
+            bound = stored_bound(below(low_square[p], own[p], low, padding), drift[g], padding)
             lower[g, i] = min(lower[g, i], bound)
     return rechecked
 
 
 @kernel
 def evaluate(m, slots, centers, upper, lower, drift, size, padding, lists):
-    """Evaluate the groups of `m` slots that their bounds do not settle.
+    """Evaluate the groups of `m` slots that their bounds do not rule out.
 
     Returns the number of distances.
     """
     found, addresses, best, second, winner, bound = lists
     rows, base, pitch = slots.rows, slots.y.ctypes.data, slots.y.shape[1] * 4
-    panels, halves, k = centers.panels, centers.halves, len(centers.rows)
+    panels, half_squares, k = centers.panels, centers.half_squares, len(centers.rows)
     per_group = size // panels.shape[2]
     factor = centers.errors.factors[0] * padding[0] / centers.scale
     evaluated = 0
@@ -244,7 +279,7 @@ def evaluate(m, slots, centers, upper, lower, drift, size, padding, lists):
         n = fail(m, rows, pitch, base, bounds, gone, upper, padding, found, addresses)
         if n:
             evaluated += n * min(size, k - g * size)
-            scan_group(panels, halves, g, per_group, n, addresses, best, second, winner)
+            scan_group(panels, half_squares, g, per_group, n, addresses, best, second, winner)
             fold(n, found, best, second, winner, bound, slots, bounds, gone, factor, padding)
     return evaluated
 
@@ -257,12 +292,19 @@ def yinyang(
 
     Parameters
     ----------
-    centers : Grouped
-    moved : ndarray (k,), float32; drift : ndarray (t,), float32
+    X, start, stop : IN
+    labels : IN, ndarray (n,), int32
+    centers : Grouped, IN
+    moved : IN, ndarray (k,), float32
+    drift : IN, ndarray (t,), float32
     size : int
         Centres a group.
-    rows : ndarray (stop - start,), int64; fresh : the same, int32
-        Receive the rows that were evaluated, and their labels.
+    upper : IN/OUT, ndarray (n,), float32
+    lower : IN/OUT, ndarray (t, n), float32
+    rows : OUT, ndarray (stop - start,), int64
+        The rows that were evaluated.
+    fresh : OUT, ndarray (stop - start,), int32
+        Their labels.
 
     Returns
     -------
@@ -281,7 +323,7 @@ def yinyang(
         np.empty(block + MR, np.float32), np.empty(block + MR, np.float32),
         np.empty(block + MR, np.int32), np.empty(block, np.float32),
     )  # fmt: skip
-    least, active = np.empty(TILE, np.float32), np.empty(TILE, np.int64)
+    lowest_bound, active = np.empty(TILE, np.float32), np.empty(TILE, np.int64)
     x, D = np.empty(d), np.empty(k)
     n_rows = evaluated = rechecked = 0
     at, q, n_active = start, 0, 0
@@ -291,19 +333,19 @@ def yinyang(
             if q == n_active:
                 q, end = 0, min(at + TILE, stop)
                 n_active = select(
-                    at, end, labels, upper, lower, moved, drift, padding, least, active
+                    at, end, labels, upper, lower, moved, drift, padding, lowest_bound, active
                 )
                 at = end
             before = q
             q, m = fill(
-                X, active, least, q, n_active, m, slots, labels, centers, upper, lower, drift,
-                size, padding, x,
+                X, active, lowest_bound, q, n_active, m, slots, labels, centers, upper, lower,
+                drift, size, padding, x,
             )  # fmt: skip
             evaluated += q - before
         if m == 0:
             return n_rows, evaluated, rechecked
         evaluated += evaluate(m, slots, centers, upper, lower, drift, size, padding, lists)
-        rechecked += settle(
+        rechecked += write_labels(
             X, m, slots, centers, labels, upper, lower, drift, size, padding, x, D, fresh[n_rows:]
         )
         for p in range(m):

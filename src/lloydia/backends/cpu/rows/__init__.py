@@ -1,5 +1,6 @@
 """The rows in this process's memory.
 
-:mod:`placed` holds rows and weights, and hands blocks of them to threads; :mod:`features` reads one
-row, dense or sparse; :mod:`distances` are exact; :mod:`curve` orders rows along a Hilbert curve.
+:mod:`dataset` holds rows and weights, and gives blocks of them to threads; :mod:`features` reads
+one row, dense or sparse; :mod:`distances` are exact; :mod:`curve` orders rows along a Hilbert
+curve.
 """

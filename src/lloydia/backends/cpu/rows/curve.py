@@ -29,7 +29,7 @@ STRIP = 512
 DIGIT = 12
 
 # Digits of a position, for few features and for more: what lies in one step is left as it is.
-FEW, DIGITS = 4, (2, 3)
+FEW_FEATURES, DIGITS = 4, (2, 3)
 
 # Nanoseconds a row, for counting too: both must see the same blocks.
 PLACING = 3.0
@@ -50,13 +50,13 @@ def curve_order(X: NDArray, each_block: EachBlock) -> NDArray:
         equal size but the last, on its threads.
     """
     n, d = X.shape
-    used = min(d, 64)
-    kind = np.uint32 if used <= FEW else np.uint64
-    bits = max(1, min(DIGIT * DIGITS[used > FEW] // used, 16))
-    low, inverse = frame(X[:, :used], bits)
+    n_used = min(d, 64)
+    kind = np.uint32 if n_used <= FEW_FEATURES else np.uint64
+    bits = max(1, min(DIGIT * DIGITS[n_used > FEW_FEATURES] // n_used, 16))
+    low, inverse = frame(X[:, :n_used], bits)
     keys = np.empty(n, kind)
-    each_block(lambda t, a, b: positions(X, a, b, low, inverse, bits, keys), 2.0 + bits * used)
-    return sorted_rows(keys, bits * used, each_block)
+    each_block(lambda t, a, b: positions(X, a, b, low, inverse, bits, keys), 2.0 + bits * n_used)
+    return sorted_rows(keys, bits * n_used, each_block)
 
 
 def frame(X: NDArray, bits: int) -> tuple[NDArray[np.float64], float]:

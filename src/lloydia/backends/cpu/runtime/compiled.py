@@ -22,8 +22,8 @@ __all__ = [
     "LEAN",
     "OVERLOAD",
     "floats",
-    "hold",
     "integers",
+    "keep_alive",
     "kernel",
     "local",
     "maximum",
@@ -34,15 +34,19 @@ __all__ = [
 ]
 
 
-def _digest() -> str:
-    """Return a digest of all source that kernels are made of.
+def sources() -> list[Path]:
+    """Return the source files of all kernels and of all functions that they call."""
+    package = Path(__file__).resolve().parents[3]
+    folders = ("algorithms", "backends/cpu", "exact", "images", "metrics")
+    return sorted(path for folder in folders for path in (package / folder).rglob("*.py"))
 
-    Numba notices a change in a kernel's own file only, not in one that it calls.
+
+def _digest() -> str:
+    """Return a digest of :func:`sources`.
+
+    Numba only notices a change in a kernel's own file, not in those of the functions it calls.
     """
-    package = Path(__file__).resolve().parents[2]
-    folders = ("algorithms", "backends/cpu", "exact", "metrics")
-    files = sorted(path for folder in folders for path in (package / folder).glob("*.py"))
-    return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:12]
+    return hashlib.sha256(b"".join(path.read_bytes() for path in sources())).hexdigest()[:12]
 
 
 DIGEST = _digest()
@@ -50,8 +54,8 @@ DIGEST = _digest()
 
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 
-# For what makes no arrays, and calls nothing that does: they need not be counted, which would be a
-# quarter of the code.
+# For kernels that make no arrays, and call nothing that does: without reference counts, which would
+# be a quarter of the code.
 LEAN: dict[str, Any] = {"_nrt": False}
 
 # The same, for overloads.
@@ -69,7 +73,7 @@ def kernel(function: Callable | None = None, **options: Any) -> Any:
     function.__qualname__ += f"-{DIGEST}"
     options = {**OPTIONS, **options}
     compiled = njit(**options)(function)
-    # Where there is no locator, neither the package nor a home is writeable; or the source is gone.
+    # An error means that no folder can be written, or that the source is gone.
     with suppress(RuntimeError, OSError):
         compiled._cache = Cache(function)
         compiled._cache.counts = options.get("_nrt", True)
@@ -79,10 +83,10 @@ def kernel(function: Callable | None = None, **options: Any) -> Any:
 
 
 def subroutine(function: Callable | None = None, **options: Any) -> Any:
-    """Compile a function for kernels that call it: Python cannot, and it is cached in them.
+    """Compile a function that only kernels call; it is cached as part of them.
 
-    What a kernel calls at one place is best compiled there and never by itself, which takes longer:
-    ``inline="always"``.
+    With ``inline="always"`` it is compiled within its callers only, which is faster if a kernel
+    calls it at one place.
     """
     if function is None:
         return lambda function: subroutine(function, **options)
@@ -92,10 +96,9 @@ def subroutine(function: Callable | None = None, **options: Any) -> Any:
 
 @intrinsic(prefer_literal=True)
 def local(typingctx, kind, size):
-    """Return an array of a number of elements that is known when it is compiled: on the stack.
+    """Return an array on the stack; its size is a constant of the compiled code.
 
-    It has what was there before, starts at a multiple of 64 bytes, and is gone when the kernel
-    returns.
+    It is not initialised, starts at a multiple of 64 bytes, and ends when the kernel returns.
     """
     array = types.Array(kind.instance_type, 1, "C")
 
@@ -111,7 +114,7 @@ def local(typingctx, kind, size):
 
 def _array_at(context, builder, array, data, shape):
     """Emit an array of a type, in C order and of that shape, of memory that something else owns."""
-    # What only compiling needs takes long to be imported.
+    # Imported late: it takes long, and only compilation needs it.
     from numba.np.arrayobj import populate_array
 
     itemsize = ir.IntType(64)(context.get_abi_sizeof(context.get_data_type(array.dtype)))
@@ -124,10 +127,10 @@ def _array_at(context, builder, array, data, shape):
 
 
 @intrinsic
-def hold(typingctx, array):
-    """Keep the memory of an array that a kernel made until here.
+def keep_alive(typingctx, array):
+    """Keep the memory of an array that a kernel made up to this place.
 
-    It is given back after the array's last use, whoever still has its address.
+    Numba frees it after the last use of the array, even if its address is still used.
     """
 
     def codegen(context, builder, sig, args):
@@ -140,7 +143,7 @@ def hold(typingctx, array):
 def shaped(typingctx, flat, shape):
     """Return the beginning of a contiguous array in another shape, a tuple.
 
-    It is not counted, so the array must outlive it.
+    There is no reference count: the array must outlive the result.
     """
     array = types.Array(flat.dtype, len(shape), "C")
 
@@ -154,9 +157,10 @@ def shaped(typingctx, flat, shape):
 
 @intrinsic
 def part(typingctx, array, start, stop=None):
-    """Return ``array[start:stop]`` where ``0 <= start <= stop``: a seventh of a slice's code.
+    """Return ``array[start:stop]`` where ``0 <= start <= stop``, in a seventh of a slice's code.
 
-    Of an array in C order, or of one axis, which must outlive it: it is not counted.
+    The array is in C order or has one axis.  There is no reference count: it must outlive the
+    result.
     """
     if array.ndim > 1 and array.layout != "C":
         raise TypingError("part is of arrays in C order.")
@@ -201,7 +205,7 @@ def _chosen(a, b, sign: str):
     return kind(kind, kind), codegen
 
 
-# Python's own are functions to Numba, compiled for each pair of types and once more in each kernel.
+# Numba compiles min and max of Python for each pair of types, and again in each kernel.
 @intrinsic
 def minimum(typingctx, a, b):
     """Return min(a, b)."""
@@ -214,7 +218,7 @@ def maximum(typingctx, a, b):
     return _chosen(a, b, ">")
 
 
-# np.empty itself is compiled anew for each kernel that calls it.
+# np.empty is compiled again in each kernel that calls it.
 @subroutine
 def floats(size):
     """Return an empty float64 array."""

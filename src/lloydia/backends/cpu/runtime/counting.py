@@ -1,9 +1,8 @@
-"""Loops over numbers, in half of the code that Numba makes of a `range`.
+"""Loops over numbers that compile to half the code of a `range` of Numba.
 
-A `range` may go down and over any type; how many numbers it has is worked out beforehand.  Most of
-a kernel's code before optimisation would be that, and a first fit waits for its kernels to be
-compiled.  Those that it does not need keep to `range`, over which some loops are a twentieth
-faster, for reasons of the compiler's own.
+A `range` may go down and over any type, and computes the number of its turns first.  That would be
+most of a kernel's code before optimisation, and a first fit waits for its kernels to be compiled.
+Kernels that a first fit does not need keep `range`, with which some loops run a twentieth faster.
 """
 
 from __future__ import annotations
@@ -41,8 +40,8 @@ class _Model(models.StructModel):
 def upto(typingctx, start, stop=None, step=1):
     """Iterate over numbers: the arguments are those of `range`, and the step is positive.
 
-    It is used once: ``for i in upto(start, stop)``.  They are signed: a loop over what is not, and
-    needs no look at its sign where it is an index, keeps to `range`.
+    For loops only: ``for i in upto(start, stop)``.  The numbers are signed.  A loop over unsigned
+    indices, which need no code for negative ones, keeps `range`.
     """
     if any(kind in types.unsigned_domain for kind in (start, stop, step)):
         raise TypingError("upto counts in signed integers: use range for others.")

@@ -1,8 +1,8 @@
 """The thread pool: nogil kernels over blocks of rows, handed out as threads become free.
 
-Numba's own threading layers are not fork-safe or not re-entrant and cost seconds of compile time;
-a kernel compiled with ``nogil=True`` needs no more than ordinary threads.  Kernels return integers
-or write to rows of their own, so any schedule gives the same bits.
+Numba's threading layers are not fork-safe or not re-entrant, and take seconds to compile; a kernel
+compiled with ``nogil=True`` only needs ordinary threads.  Kernels return integers or write to rows
+of their own, so any schedule gives the same bits.
 """
 
 from __future__ import annotations
@@ -19,27 +19,26 @@ from lloydia import control_groups
 
 __all__ = ["Task", "available_threads", "blocks", "default_threads", "run", "threads_of"]
 
-# Gets the number of its thread, and the first row (or other thing) and that after the last.
+# Takes the number of its thread, the first row (or other thing), and the one after the last.
 Task = Callable[[int, int, int], None]
 
-# Of as many workers as were ever asked for at once.  A smaller one before it ends with its last
-# user, when it is collected.
+# It has as many workers as any call so far needed.  A smaller one ends with its last user.
 _pool: ThreadPoolExecutor | None = None
 _workers = 0
 _lock = threading.Lock()
 
-# Threads that are used if they are asked for, whatever the processors.
-MOST = 64
+# A caller may have so many threads, however few processors there are.
+MAX_THREADS = 64
 
-# Seconds that a thread looks whether others are ready, before it sleeps until they are.
+# Seconds that a thread polls for the end of others before it sleeps until then.
 PATIENCE = 200e-6
 
 
 def available_threads() -> int:
     """Return the number of processors this process may use.
 
-    It is the least of its affinity, of the time that its control groups grant (a container's), and
-    of what Python is told (``PYTHON_CPU_COUNT``, from 3.13 on).
+    It is the smallest of its affinity, the time that its control groups grant (in a container), and
+    ``PYTHON_CPU_COUNT`` (from Python 3.13 on).
     """
     if hasattr(os, "sched_getaffinity"):
         counts = [len(os.sched_getaffinity(0))]
@@ -73,26 +72,26 @@ def default_threads() -> int:
 
 
 def threads_of(n_threads: int | None) -> int:
-    """Return how many threads to use where the caller wants so many, or leaves it to us.
+    """Return how many threads to use for a parameter `n_threads`, which may be None.
 
-    Each has memory of its own, and more than there are processors are no faster: of the rest of
-    very many nothing would be seen.
+    Each thread has scratch memory, and more threads than processors are no faster: so the number
+    is limited.
     """
     if n_threads is None:
         return default_threads()
-    return min(int(n_threads), max(MOST, available_threads()))
+    return min(int(n_threads), max(MAX_THREADS, available_threads()))
 
 
-def blocks(n: int, size: int, least: int, n_threads: int) -> list[tuple[int, int]]:
+def blocks(n: int, size: int, smallest_block: int, n_threads: int) -> list[tuple[int, int]]:
     """Return the bounds ``(start, stop)`` of consecutive blocks of at most `size` rows.
 
-    A block is at most half of what a thread's share of the rest is, but not less than `least`: so
-    threads that began at different times, or are not equally fast, end together (guided
-    self-scheduling, Polychronopoulos and Kuck 1987).
+    A block is at most half of a thread's share of the remaining rows, but not less than
+    `smallest_block`.  So threads that began at different times, or are not equally fast, end
+    together (guided self-scheduling, Polychronopoulos and Kuck 1987).
     """
     found, start = [], 0
     while start < n:
-        stop = min(start + max(least, min(size, (n - start) // (2 * n_threads))), n)
+        stop = min(start + max(smallest_block, min(size, (n - start) // (2 * n_threads))), n)
         found.append((start, stop))
         start = stop
     return found
@@ -103,7 +102,7 @@ def run(
     n: int,
     size: int,
     n_threads: int,
-    least: int | None = None,
+    smallest_block: int | None = None,
 ) -> None:
     """Call ``task(thread, start, stop)`` for every block of rows, on `n_threads` threads.
 
@@ -116,7 +115,7 @@ def run(
         Number of rows, and rows a block at most.
     n_threads : int
         The calling thread is one of them; with one thread or one block no other is woken.
-    least : int, optional
+    smallest_block : int, optional
         Rows of the last blocks, which may be smaller; `size` by default.
 
     Raises
@@ -128,7 +127,7 @@ def run(
         for start in range(0, n, size):
             task(0, start, min(start + size, n))
         return
-    todo = blocks(n, size, size if least is None else least, n_threads)
+    todo = blocks(n, size, size if smallest_block is None else smallest_block, n_threads)
     n_threads = min(n_threads, len(todo))
     queue = iter(todo)
     queue_lock = threading.Lock()
@@ -156,9 +155,9 @@ def run(
         guarded(0)
     finally:
         queue = iter(())
-        # A thread that has not begun by now has nothing to do.
+        # Threads that have not begun by now have nothing to do.
         running = [future for future in futures if not future.cancel()]
-        # To be woken takes longer than most threads still need.
+        # Polls first: being woken takes longer than most threads still need.
         patience = time.perf_counter() + PATIENCE
         while not all(f.done() for f in running) and time.perf_counter() < patience:
             time.sleep(0)
@@ -177,7 +176,7 @@ def _executor(workers: int) -> ThreadPoolExecutor:
 
 
 def _forget() -> None:
-    """After a fork the child has none of the parent's threads, and perhaps its lock held."""
+    """Reset the pool in a forked child, which has no threads, and perhaps a lock that is locked."""
     global _pool, _lock
     _pool = None
     _lock = threading.Lock()

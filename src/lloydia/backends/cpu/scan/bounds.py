@@ -10,24 +10,24 @@ import numpy as np
 
 from lloydia.backends.cpu.runtime.compiled import kernel
 
-__all__ = ["above", "below", "lowered", "raised"]
+__all__ = ["above", "below", "lower_bound", "upper_bound"]
 
 
 @kernel
-def raised(value, padding):
+def upper_bound(value, padding):
     """Return an upper bound from a computed value."""
     return value * (1.0 + padding[1]) + padding[3]
 
 
 @kernel
-def lowered(value, padding):
+def lower_bound(value, padding):
     """Return a lower bound from a computed value."""
     return max(value * (1.0 - padding[1]) - padding[3], 0.0)
 
 
 @kernel
 def above(value):
-    """Return a float32 no smaller than a computed value of any sign, one rounding included."""
+    """Return a float32 no smaller than a computed value of any sign; one rounding is covered."""
     return np.float32(value + abs(value) * np.float32(2.0**-21))
 
 

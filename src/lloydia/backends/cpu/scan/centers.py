@@ -1,4 +1,4 @@
-"""The centres as the scan wants them."""
+"""Centres in the frame and the layouts that scans read."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from lloydia.backends.cpu.runtime.compiled import LEAN, kernel, local, maximum, 
 from lloydia.backends.cpu.runtime.counting import upto
 from lloydia.backends.cpu.scan import tile_panels
 from lloydia.backends.cpu.scan.packing import fill_panel
-from lloydia.backends.cpu.scan.tile_scores import WHOLE, columns_of
+from lloydia.backends.cpu.scan.tile_scores import AMX, columns_of
 from lloydia.backends.cpu.scan.tile_scores import depth_of as tile_depth_of
+from lloydia.backends.cpu.simd.microkernel_rows_in_lanes import BITS, PANEL, depth_of
 from lloydia.backends.cpu.simd.pairs import BITS as TILE_BITS
-from lloydia.backends.cpu.simd.points import BITS, PANEL, depth_of
 from lloydia.exact import certificate
 from lloydia.exact.certificate import MIDDLE
 
@@ -28,7 +28,7 @@ __all__ = ["Packed", "aligned", "pack"]
 class Packed:
     """What :func:`lloydia.backends.cpu.scan.panel_scan.panel_scan` and :mod:`tile_scan` take.
 
-    The arrays are written again for the next centres; where nothing else changes, so is `given`.
+    The next centres are written into the same arrays, if their shape is the same.
 
     Attributes
     ----------
@@ -44,14 +44,14 @@ class Packed:
     reach : float
         A bound on the norms of the framed centres.
     place : tuple
-        What :func:`_pack` packs others into, in this frame.
+        Arguments of :func:`_pack` that pack other centres into these arrays, in this frame.
     frame : tuple
         Origin of shape (d,) and scale, a power of two, in the type of the rows.
     errors : tuple
         The largest square of a radius that is certified, and (a, b, c) of the error ``a + b R**2 +
         c r**2`` of a tile's score, of a panel's and of a score without a name;
         :func:`lloydia.exact.certificate.near_line` of a panel's score and of one without a name;
-        and both of adding up leading parts.
+        and both for the sums of bfloat16 heads.
     """
 
     given: NDArray
@@ -68,12 +68,12 @@ class Packed:
         return (self.errors[0], *(self.errors[2:5:2] if named else self.errors[3:6:2]))
 
     def take(self, centers: NDArray) -> bool:
-        """Pack others of the same shape, if nothing changes but the arrays; return whether it did.
+        """Pack other centres of the same shape if the frame and error bounds stay; return whether.
 
-        Their tiles are not made.
+        Tiles are not made.
         """
-        _, square, kept = _pack(centers, *self.place)
-        if kept and bound_on(square, centers.shape[1]) == self.reach:
+        _, square, same_frame = _pack(centers, *self.place)
+        if same_frame and bound_on(square, centers.shape[1]) == self.reach:
             self.given = centers
             return True
         return False
@@ -82,7 +82,8 @@ class Packed:
 def bound_on(square: float, d: int) -> float:
     """Return a bound on the norms of framed centres, the largest of which has that square.
 
-    It is rounded up: mostly it is that of the iteration before, whose lines still hold.
+    It is rounded up to a multiple of 1/16, so that it mostly stays the same from one iteration to
+    the next, and so do the error bounds.
     """
     reach = math.sqrt(square) * (1.0 + (d + 8) * 2.0**-22) + 2.0**-60
     return math.ceil(16.0 * reach) / 16.0
@@ -108,33 +109,33 @@ def pack(centers: NDArray, tiles: bool, each_block: Callable, old: Packed | None
         wide = np.empty((k, d))
         panels = aligned((n_panels, d, PANEL))
         scores = panels, aligned((n_panels * PANEL,)), aligned((d, k))
-    most = certificate.most_scale(centers.dtype)
-    scale, square, kept = _pack(centers, most, origin, before, own, wide, *scores)
+    max_exponent = certificate.max_scale_exponent(centers.dtype)
+    scale, square, same_frame = _pack(centers, max_exponent, origin, before, own, wide, *scores)
     reach = bound_on(square, d)
     line = certificate.error_line(d, reach, scale)
     panel_line = certificate.error_line(d, reach, scale, depth_of(d), BITS)
     near = certificate.near_line(d, reach, scale)
     panel_near = certificate.near_line(d, reach, scale, depth_of(d), BITS)
-    tile_line, leading = panel_line, (panel_line, panel_near)
-    *tiled, rest = tile_panels.NOTHING
+    tile_line, bf16_head = panel_line, (panel_line, panel_near)
+    *tiled, residual = tile_panels.NOTHING
     if tiles:
-        *tiled, rest = tile_panels.pack(*scores[:2], each_block)
+        *tiled, residual = tile_panels.pack(*scores[:2], each_block)
         of_sum = (d, reach, scale, tile_depth_of(columns_of(d)), TILE_BITS)
         sum_line = certificate.error_line(*of_sum)
-        if WHOLE:
-            tile_line = certificate.split_line(sum_line, reach, rest)
+        if AMX:
+            tile_line = certificate.split_line(sum_line, reach, residual)
         sum_near = certificate.near_line(*of_sum)
-        leading = certificate.leading_line(sum_line), certificate.leading_near(sum_near)
-    frame = old.frame if old is not None and kept else (own, centers.dtype.type(scale))
+        bf16_head = certificate.bf16_head_line(sum_line), certificate.bf16_head_near(sum_near)
+    frame = old.frame if old is not None and same_frame else (own, centers.dtype.type(scale))
     return Packed(
         centers,
         wide,
         scores,
         tuple(tiled),
         reach,
-        (most, frame[0], float(scale), np.empty_like(own), wide, *scores),
+        (max_exponent, frame[0], float(scale), np.empty_like(own), wide, *scores),
         frame,
-        (certificate.FAR**2, tile_line, panel_line, line, panel_near, near, leading),
+        (certificate.FAR**2, tile_line, panel_line, line, panel_near, near, bf16_head),
     )
 
 
@@ -147,10 +148,10 @@ def aligned(shape: tuple[int, ...], dtype: Any = np.float32) -> NDArray:
 
 scale_of = subroutine(certificate.scale_of, inline="always")
 
-# A frame is kept where all centres are nearer to its origin than FARTHEST, some farther from their
-# own middle than NEAREST, and that middle, where most are, no farther from its origin than so many
-# of their spreads: its errors are then not much larger than in a frame of their own.
-NEAREST, FARTHEST, SPREADS = 0.25, 2.0, 4.0
+# A frame stays the same if all centres are nearer to its origin than FARTHEST, some are farther
+# from their median than NEAREST, and that median is no farther from its origin than this many
+# ranges of quartiles.  Its error bounds are then hardly larger than in a frame of their own.
+NEAREST, FARTHEST, QUARTILE_RANGES = 0.25, 2.0, 4.0
 
 
 @subroutine(**LEAN)
@@ -167,12 +168,13 @@ def reach_of(wide, origin):
 def find_middle(wide, own):
     """Write the origin of :func:`lloydia.exact.certificate.frame`.
 
-    Returns how far apart half of the centres that it is taken of are, along a feature at most.
+    Returns the largest range between quartiles, over the features, of the centres that it is taken
+    of.
     """
     k, d = wide.shape
     step = -(-k // MIDDLE)
     count = -(-k // step)
-    ordered, spread = local(np.float64, MIDDLE), 0.0
+    ordered, quartile_range = local(np.float64, MIDDLE), 0.0
     for f in upto(d):
         for i in upto(count):
             value, place = wide[i * step, f], i
@@ -181,30 +183,31 @@ def find_middle(wide, own):
                 place -= 1
             ordered[place] = value
         own[f] = 0.5 * (ordered[(count - 1) // 2] + ordered[count // 2])
-        spread = maximum(spread, ordered[3 * count // 4] - ordered[count // 4])
-    return spread
+        quartile_range = maximum(quartile_range, ordered[3 * count // 4] - ordered[count // 4])
+    return quartile_range
 
 
 @kernel(**LEAN)
-def _pack(centers, most, given, before, own, wide, panels, starts, columns):
+def _pack(centers, max_exponent, given, before, own, wide, panels, starts, columns):
     """Write the centres in float64, panels, where their scores start, and columns.
 
-    The frame is that of the origin `given` and the scale `before` if that is not 0 and they may be
-    kept, else that of the centres' middle, `own`.  Returns the scale, of an exponent of at most
-    `most`, the largest squared norm, and whether the frame was kept.
+    The frame is that of the origin `given` and the scale `before`, if `before` is not 0 and they
+    suit these centres; else the origin is the centres' median, which is written to `own`.  Returns
+    the scale, of an exponent of at most `max_exponent`, the largest squared norm, and whether the
+    frame stayed the same.
     """
     k, d = centers.shape
     for j in upto(k):
         for f in upto(d):
             wide[j, f] = centers[j, f]
-    spread = find_middle(wide, own)
+    quartile_range = find_middle(wide, own)
     reach, largest, aside = reach_of(wide, own), 0.0, 0.0
     for f in upto(d):
         aside = maximum(aside, abs(np.float64(own[f]) - np.float64(given[f])))
-    kept = aside <= SPREADS * spread and reach * before > NEAREST
-    kept = kept and reach_of(wide, given) * before < FARTHEST
-    origin, scale = (given, before) if kept else (own, scale_of(reach, most))
+    same_frame = aside <= QUARTILE_RANGES * quartile_range and reach * before > NEAREST
+    same_frame = same_frame and reach_of(wide, given) * before < FARTHEST
+    origin, scale = (given, before) if same_frame else (own, scale_of(reach, max_exponent))
     for number in upto(len(panels)):
         square = fill_panel(wide, origin, scale, number, panels, starts, columns)
         largest = maximum(largest, square)
-    return scale, largest, kept
+    return scale, largest, same_frame

@@ -9,27 +9,28 @@ from numpy.typing import NDArray
 
 from lloydia.backends.cpu.runtime.compiled import kernel
 from lloydia.backends.cpu.scan.centers import aligned
-from lloydia.backends.cpu.simd.micro import LANES, LEAST, NV
+from lloydia.backends.cpu.simd.microkernel_centers_in_lanes import LANES, LOWEST_SCORE, NV
 from lloydia.exact import certificate
 
 __all__ = ["Grouped", "arrange", "vectors"]
 
-# Up to so many groups of one vector; then of NV: small panels select better, and large ones are
-# scanned faster.
-MOST_SMALL = 32
+# Up to so many groups have panels of one vector, more have NV: small panels rule out more centres,
+# and large ones are scanned faster.
+MAX_SMALL_GROUPS = 32
 
 
 def vectors(k: int) -> int:
     """Return the vectors of LANES centres that a panel should have, for k centres."""
-    return 1 if k <= MOST_SMALL * LANES else NV
+    return 1 if k <= MAX_SMALL_GROUPS * LANES else NV
 
 
-# A centre farther than this many usual ones has no part in what is known of the others.
-FARTHER = 4.0
+# Where some centre is farther away than this many typical norms, each score has an error bound of
+# its own.
+FAR_FROM_TYPICAL = 4.0
 
 
 class Errors(NamedTuple):
-    """What the scores may be off by; see :mod:`lloydia.exact.certificate`.
+    """Bounds on the errors of scores; see :mod:`lloydia.exact.certificate`.
 
     Attributes
     ----------
@@ -38,8 +39,8 @@ class Errors(NamedTuple):
     near : tuple of float
         The line of :func:`~lloydia.exact.certificate.near_error`.
     own, factors : tuple of float
-        The terms F of a bound on a distance, and what the lower and the upper one are multiplied
-        by; where no centre is far away those of all scores, and 1.
+        The terms F of a bound on a distance, and factors of the lower and the upper bound; where no
+        centre is far away, those of all scores, and 1.
     """
 
     terms: tuple[float, float, float]
@@ -69,7 +70,7 @@ class Grouped(NamedTuple):
     """
 
     panels: NDArray[np.float32]
-    halves: NDArray[np.float32]
+    half_squares: NDArray[np.float32]
     rows: NDArray[np.float32]
     order: NDArray[np.int64]
     place: NDArray[np.int64]
@@ -85,32 +86,32 @@ def arrange(centers: NDArray[np.float64], order: NDArray[np.int64], width: int) 
     n_panels = -(-k // width)
     origin, scale = certificate.frame(centers)
     panels = aligned((n_panels, d, width))
-    halves = aligned((n_panels * width,))
+    half_squares = aligned((n_panels * width,))
     rows = np.empty((k, d), dtype=np.float32)
-    reach = _fill(centers, order, origin, scale, panels, halves, rows)
+    reach = _fill(centers, order, origin, scale, panels, half_squares, rows)
     place = np.empty_like(order)
     place[order] = np.arange(k)
-    errors = errors_of(d, reach, float(np.sqrt(-2.0 * np.median(halves[:k]))), scale)
+    errors = errors_of(d, reach, float(np.sqrt(-2.0 * np.median(half_squares[:k]))), scale)
     columns = np.ascontiguousarray(centers.T)
-    return Grouped(panels, halves, rows, order, place, origin, scale, errors, columns)
+    return Grouped(panels, half_squares, rows, order, place, origin, scale, errors, columns)
 
 
-def errors_of(d: int, reach: float, usual: float, scale: float) -> Errors:
-    """Return the errors where the norms of centres are at most `reach`, half of them `usual`."""
+def errors_of(d: int, reach: float, typical: float, scale: float) -> Errors:
+    """Return the errors where the norms of centres are at most `reach`, half of them `typical`."""
     terms, near = certificate.error_terms(d, reach, scale), certificate.near_line(d, reach, scale)
     own, factors = certificate.own_terms(d, reach, scale)
-    if not reach > FARTHER * usual:
+    if not reach > FAR_FROM_TYPICAL * typical:
         own, factors = terms, (1.0, 1.0)
     return Errors(terms, near, own, factors)
 
 
 @kernel
-def _fill(centers, order, origin, scale, panels, halves, rows):
+def _fill(centers, order, origin, scale, panels, half_squares, rows):
     """Write panels, halves and rows; return the largest norm, rounded up."""
     k, d = centers.shape
     width = panels.shape[2]
     panels[:] = np.float32(0.0)
-    halves[:] = np.float32(LEAST)
+    half_squares[:] = np.float32(LOWEST_SCORE)
     largest = 0.0
     for p in range(k):
         square = 0.0
@@ -119,6 +120,6 @@ def _fill(centers, order, origin, scale, panels, halves, rows):
             panels[p // width, f, p % width] = value
             rows[p, f] = value
             square += np.float64(value) * np.float64(value)
-        halves[p] = np.float32(-0.5 * square)
+        half_squares[p] = np.float32(-0.5 * square)
         largest = max(largest, square)
     return np.sqrt(largest) * (1.0 + (d + 8) * 2.0**-22) + 2.0**-60

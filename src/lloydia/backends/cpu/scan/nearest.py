@@ -1,14 +1,19 @@
-"""The nearest centre of each row, by looking at all of them.
+"""What all scans share: framing rows, the certificate, and bounds on distances.
 
-Float32 scores by the register-blocked scan of :mod:`simd.points`, the certificate of
-:mod:`lloydia.exact.certificate` a row, and for the few rows in doubt, in :mod:`settle`, the
-canonical D of the centres whose scores are too near the best.  :mod:`tile_scan` scores on matrix
-units, :mod:`sparse_scan` is the scan of CSR rows, which leaves no doubt.
+A scan computes float32 scores of a row with all centres and applies the certificate of
+:mod:`lloydia.exact.certificate`.  A row that it does not certify is *ambiguous*: :mod:`recheck`
+evaluates its canonical D to the centres whose scores are close to the best.
 
-Each scan takes a list of rows (or EVERY) and a range of it, writes the label of list entry p to
-``fresh[p - start]``, and where `best` and `second` are not empty an upper bound on the squared
-distance to that centre and a lower bound on those to all others.  They list the entries in doubt,
-of which nothing is known until they are settled, and return their number.
+Every scan has these parameters:
+
+rows : IN, ndarray of int64
+    A list of rows, or EVERY.
+start, stop : int
+    A range of the list.
+fresh : OUT, ndarray (stop - start or more,), int32
+    The label of list entry p goes to ``fresh[p - start]``.
+best, second : OUT, ndarray of the same length, float64, or empty
+    An upper bound on the squared distance to that centre, and a lower bound on those to all others.
 """
 
 from __future__ import annotations
@@ -23,11 +28,17 @@ from lloydia.backends.cpu.runtime.compiled import (
 )
 from lloydia.backends.cpu.runtime.counting import upto
 from lloydia.backends.cpu.simd.candidates import lowest_bit
-from lloydia.backends.cpu.simd.frames import fetch, frame_group, frame_run, is_compact, is_narrow
-from lloydia.backends.cpu.simd.points import (
+from lloydia.backends.cpu.simd.frames import (
+    frame_group,
+    frame_interleaved,
+    is_compact,
+    is_interleaved,
+    prefetch,
+)
+from lloydia.backends.cpu.simd.microkernel_rows_in_lanes import (
     GROUP,
     LANES,
-    judge,
+    certify_vector,
 )
 from lloydia.exact import certificate
 
@@ -36,31 +47,31 @@ __all__ = [
     "bound",
     "certify",
     "frame_rows",
-    "least_error",
     "near_error",
+    "smaller_error",
     "two_nearest",
 ]
 
-# What a block of framed rows should fill: a good part of the second-level cache.
+# The memory of a block of framed rows: a good part of the second-level cache.
 BLOCK_BYTES = 800_000
 
-# Bytes of the longest rows that are asked for ahead; where they are longer, the processor itself
-# finds out which come next.
-FETCHED = 128
+# Rows of at most so many bytes are prefetched.  Of longer ones, the processor's own prefetcher
+# recognises which come next.
+PREFETCHED_BYTES = 128
 
 
 @subroutine
 def two_nearest(D):
-    """Return the index of the least D, the first of equals, and the least of the others."""
+    """Return the index of the smallest D, the first of equals, and the smallest of the others."""
     nearest = 0
-    rival = np.inf
+    second = np.inf
     for j in upto(1, len(D)):
         if D[j] < D[nearest]:
-            rival = D[nearest]
+            second = D[nearest]
             nearest = j
-        elif D[j] < rival:
-            rival = D[j]
-    return nearest, rival
+        elif D[j] < second:
+            second = D[j]
+    return nearest, second
 
 
 @subroutine
@@ -78,23 +89,33 @@ def end_to_end(X, rows):
 
 
 @subroutine(inline="always")
-def frame_rows(X, rows, at, m, shape, origin, scale, y, squares, ahead, part):
-    """Write ``(x - origin) * scale`` of `m` rows to `y` (groups, features, GROUP).
+def frame_rows(X, rows, at, m, shape, origin, scale, y, squares, next_rows, part):
+    """Frame `m` rows of a list, from entry `at` on: ``(x - origin) * scale`` in float32.
 
-    `squares` receives upper bounds on the squared norms, of a relative error below
-    ``(d + 8) 2**-21``.  The last row fills up the last group.  With each group `part` bytes are
-    asked for, from the address `ahead` on; if that is 0, the rows of the next group.  `shape` is
-    that of :func:`score_panels`.
+    Parameters
+    ----------
+    X : IN, ndarray (n, d)
+    shape
+        As in :func:`score_panels`.
+    origin, scale : IN
+        The frame, of X's type.
+    y : OUT, ndarray (groups, d, GROUP), float32
+        The last row fills up the last group.
+    squares : OUT, ndarray (groups * GROUP,), float32
+        Upper bounds on the squared norms, with a relative error below ``(d + 8) 2**-21``.
+    next_rows, part : int
+        With each group, `part` bytes from the address `next_rows` on are prefetched.  If `part` is
+        0, the rows of the next group are.
     """
     addresses = local(np.int64, GROUP)
     data, pitch, size = X.ctypes.data, X.strides[0], X.shape[1] * X.itemsize
-    size = size if size <= FETCHED and part == 0 else 0
-    one_run = is_narrow(shape) and end_to_end(X, rows)
+    size = size if size <= PREFETCHED_BYTES and part == 0 else 0
+    interleaved = is_interleaved(shape) and end_to_end(X, rows)
     for g in upto(-(-m // GROUP)):
         first = g * GROUP
-        fetch(ahead + g * part, part)
-        if one_run and first + GROUP <= m:
-            frame_run(shape, X, at + first, origin, scale, y, squares, g)
+        prefetch(next_rows + g * part, part)
+        if interleaved and first + GROUP <= m:
+            frame_interleaved(shape, X, at + first, origin, scale, y, squares, g)
             continue
         for p in upto(GROUP):
             entry = at + minimum(first + p, m - 1)
@@ -103,7 +124,7 @@ def frame_rows(X, rows, at, m, shape, origin, scale, y, squares, ahead, part):
         for p in upto(GROUP if size else 0):
             entry = at + minimum(first + GROUP + p, m - 1)
             i = rows[entry] if len(rows) else entry
-            fetch(data + i * pitch, size)
+            prefetch(data + i * pitch, size)
         frame_group(shape, addresses, X, origin, scale, y, squares, g)
 
 
@@ -111,29 +132,53 @@ near_error = subroutine(certificate.near_error, inline="always")
 
 
 @subroutine(inline="always")
-def least_error(square, rest, score, line, near):
-    """Return the smaller of the bounds by all centres and by those that are near."""
-    error, other = line[0] + line[1] * square + line[2] * rest, near_error(square, score, near)
+def smaller_error(square, residual, score, line, near):
+    """Return the smaller of two bounds on the error of scores: by all centres, or by near ones."""
+    error, other = line[0] + line[1] * square + line[2] * residual, near_error(square, score, near)
     return other if other < error else error
 
 
 @subroutine(inline="always")
-def certify(m, squares, rests, high, low, which, width, lines, far, labels, at, doubtful):
-    """Write the labels of `m` scanned rows, and list those in doubt; the first row is `at`.
+def certify(m, squares, residuals, high, low, which, width, lines, far, labels, at, ambiguous):
+    """Write the labels of `m` scanned rows, list the ambiguous ones, and return how many.
 
-    `lines` are two: the error of a row's scores is ``line[0] + line[1] * R**2 + line[2] * r**2``,
-    where `rests` are r**2; and that of :func:`lloydia.exact.certificate.near_error`.  Returns the
-    number of rows in doubt.
+    A row is certified if its best score exceeds the second by more than twice the error E of its
+    scores, ``high - low > 2 E`` (:mod:`lloydia.exact.certificate`), with either bound E.
+
+    Parameters
+    ----------
+    squares, residuals : IN, ndarray (m or more,), float32
+        R**2 and r**2 of each row.
+    high, low : IN, ndarray (m or more,), float32
+        The best two scores.
+    which : IN, ndarray (m or more,), int32
+        In units of `width` centres: where the best is.
+    lines : tuple
+        (a, b, c) of ``E = a + b R**2 + c r**2``, and the line of
+        :func:`lloydia.exact.certificate.near_error`.
+    far : float
+        Rows with a larger R**2 are not certified.
+    labels : OUT, ndarray (m or more,), int32
+    at : int
+        The list entry of the first row.
+    ambiguous : OUT, ndarray (m or more,), int64
+        List entries.
     """
-    wide, near = lines
-    # What float32 rounds here is less than this adds.
+    all_centers, near = lines
+    # This covers the float32 roundings of the test.
     grow = 1.0 + 2.0**-20
-    line = (np.float32(wide[0] * grow), np.float32(wide[1] * grow), np.float32(wide[2] * grow))
-    limit, n_doubtful = np.float32(far), 0
+    line = (
+        np.float32(all_centers[0] * grow),
+        np.float32(all_centers[1] * grow),
+        np.float32(all_centers[2] * grow),
+    )
+    limit, n_ambiguous = np.float32(far), 0
     gaps = local(np.float64, LANES)
     for first in upto(0, m, LANES):
-        bits = judge(high, low, which, width, squares, rests, line, limit, labels, first, m)
-        # All of a vector, even for one: no more than two roots by themselves.
+        bits = certify_vector(
+            high, low, which, width, squares, residuals, line, limit, labels, first, m
+        )
+        # A whole vector even for one row: it takes no longer than two single roots.
         for q in upto(LANES if bits != 0 else 0):
             score, square = np.float64(high[first + q]), np.float64(squares[first + q])
             error = near_error(square, score, near) if square < far else np.inf
@@ -141,23 +186,35 @@ def certify(m, squares, rests, high, low, which, width, lines, far, labels, at, 
         while bits != 0:
             q = lowest_bit(np.uint64(bits))
             bits &= bits - 1
-            doubtful[n_doubtful] = at + first + q
-            n_doubtful += not gaps[q] > 0.0
-    return n_doubtful
+            ambiguous[n_ambiguous] = at + first + q
+            n_ambiguous += not gaps[q] > 0.0
+    return n_ambiguous
 
 
 @subroutine(inline="always")
-def bound(m, d, squares, rests, high, low, lines, unit, best, second):
-    """Write bounds on the squared distances of scanned rows to the nearest and to all others.
+def bound(m, d, squares, residuals, high, low, lines, unit, best, second):
+    """Write bounds on the squared distances of scanned rows.
 
-    `lines` are those of :func:`certify`.
+    By :mod:`lloydia.exact.certificate`, with the score s of a centre: ``D <= R**2 - 2 (s - E)``
+    bounds that of the best from above, and ``D >= R**2 - 2 (s + E)`` those of all others, for which
+    s is the second best score, from below.
+
+    Parameters
+    ----------
+    squares, residuals, high, low, lines
+        As in :func:`certify`.
+    unit : float
+        The inverse of the frame's scale.
+    best, second : OUT, ndarray (m or more,), float64
     """
     shrink = 1.0 - (d + 8) * 2.0**-20
     line, near = lines
     for p in upto(m):
-        square, rest = np.float64(squares[p]), np.float64(rests[p])
-        score, rival = np.float64(high[p]), np.float64(low[p])
-        most = square - 2.0 * (score - least_error(square, rest, score, line, near))
-        best[p] = max(0.0, most) * unit * unit
-        least = square * shrink - 2.0 * (rival + least_error(square, rest, rival, line, near))
-        second[p] = maximum(0.0, least) * unit * unit
+        square, residual = np.float64(squares[p]), np.float64(residuals[p])
+        score, second_score = np.float64(high[p]), np.float64(low[p])
+        largest_square = square - 2.0 * (score - smaller_error(square, residual, score, line, near))
+        best[p] = max(0.0, largest_square) * unit * unit
+        smallest_square = square * shrink - 2.0 * (
+            second_score + smaller_error(square, residual, second_score, line, near)
+        )
+        second[p] = maximum(0.0, smallest_square) * unit * unit

@@ -6,19 +6,27 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from lloydia.backends.cpu.simd.points import ADDRESS, FLOAT, INT, LEAST, PANEL, load, splat
+from lloydia.backends.cpu.simd.microkernel_rows_in_lanes import (
+    ADDRESS,
+    FLOAT,
+    INT,
+    LOWEST_SCORE,
+    PANEL,
+    load,
+    splat,
+)
 
 __all__ = ["fill_panel"]
 
 _DOUBLE = ir.DoubleType()
-_WIDE, _NARROW = ir.VectorType(_DOUBLE, PANEL), ir.VectorType(FLOAT, PANEL)
+_DOUBLES, _FLOATS = ir.VectorType(_DOUBLE, PANEL), ir.VectorType(FLOAT, PANEL)
 _LANES = ir.Constant(ir.VectorType(ADDRESS, PANEL), list(range(PANEL)))
 
 
-def _rows(builder, wide, first):
+def _rows(builder, centers, first):
     """Return the addresses of PANEL centres from `first` on; after the last it is that again."""
-    last = builder.sub(builder.extract_value(wide.shape, 0), ADDRESS(1))
-    pitch, data = builder.extract_value(wide.strides, 0), builder.ptrtoint(wide.data, ADDRESS)
+    last = builder.sub(builder.extract_value(centers.shape, 0), ADDRESS(1))
+    pitch, data = builder.extract_value(centers.strides, 0), builder.ptrtoint(centers.data, ADDRESS)
     rows = []
     for lane in range(PANEL):
         j = builder.add(first, ADDRESS(lane))
@@ -37,56 +45,58 @@ def _largest(builder, values):
 
 
 @intrinsic
-def fill_panel(typingctx, wide, origin, scale, number, panels, starts, columns):
+def fill_panel(typingctx, centers, origin, scale, number, panels, starts, columns):
     """Write panel `number` of framed centres, where its scores start, and its columns.
 
-    `wide` (k, d), float64, are the centres; the rest is as in
+    `centers` (k, d), float64, are the centres; the rest is as in
     :class:`lloydia.backends.cpu.scan.centers.Packed`.  Returns the largest squared norm.
     """
-    signature = types.float64(wide, origin, types.float64, types.int64, panels, starts, columns)
+    signature = types.float64(centers, origin, types.float64, types.int64, panels, starts, columns)
     size = 8 if origin.dtype == types.float64 else 4
     kind = _DOUBLE if size == 8 else FLOAT
 
     def codegen(context, builder, sig, args):
         scale, number = args[2:4]
-        wide, origin, panels, starts, columns = (
+        centers, origin, panels, starts, columns = (
             context.make_array(sig.args[i])(context, builder, args[i]) for i in (0, 1, 4, 5, 6)
         )
-        k, d = (builder.extract_value(wide.shape, axis) for axis in (0, 1))
+        k, d = (builder.extract_value(centers.shape, axis) for axis in (0, 1))
         first = builder.mul(number, ADDRESS(PANEL))
         there = builder.icmp_signed("<", _LANES, splat(builder, builder.sub(k, first), _LANES.type))
-        rows, scale = _rows(builder, wide, first), splat(builder, scale, _WIDE)
+        rows, scale = _rows(builder, centers, first), splat(builder, scale, _DOUBLES)
         base, middle = (builder.ptrtoint(a.data, ADDRESS) for a in (panels, origin))
         to = builder.add(base, builder.mul(number, builder.extract_value(panels.strides, 0)))
         offset = builder.mul(first, ADDRESS(4))
         out = builder.add(builder.ptrtoint(columns.data, ADDRESS), offset)
-        pitch, pointer = builder.extract_value(columns.strides, 0), _NARROW.as_pointer()
-        keep = cgutils.get_or_insert_function(
+        pitch, pointer = builder.extract_value(columns.strides, 0), _FLOATS.as_pointer()
+        masked_store = cgutils.get_or_insert_function(
             builder.module,
-            ir.FunctionType(ir.VoidType(), [_NARROW, pointer, INT, there.type]),
+            ir.FunctionType(ir.VoidType(), [_FLOATS, pointer, INT, there.type]),
             f"llvm.masked.store.v{PANEL}f32.p0",
         )
-        total = cgutils.alloca_once(builder, _WIDE)
-        builder.store(ir.Constant(_WIDE, [0.0] * PANEL), total)
+        total = cgutils.alloca_once(builder, _DOUBLES)
+        builder.store(ir.Constant(_DOUBLES, [0.0] * PANEL), total)
         with cgutils.for_range(builder, d) as loop:
-            x, at = ir.Constant(_WIDE, ir.Undefined), builder.mul(loop.index, ADDRESS(8))
+            x, at = ir.Constant(_DOUBLES, ir.Undefined), builder.mul(loop.index, ADDRESS(8))
             for lane, row in enumerate(rows):
                 value = load(builder, builder.add(row, at), 0, _DOUBLE, 8)
                 x = builder.insert_element(x, value, INT(lane))
             at = builder.add(middle, builder.mul(loop.index, ADDRESS(size)))
             m = load(builder, at, 0, kind, size)
-            m = splat(builder, m if size == 8 else builder.fpext(m, _DOUBLE), _WIDE)
-            value = builder.fptrunc(builder.fmul(builder.fsub(x, m), scale), _NARROW)
+            m = splat(builder, m if size == 8 else builder.fpext(m, _DOUBLE), _DOUBLES)
+            value = builder.fptrunc(builder.fmul(builder.fsub(x, m), scale), _FLOATS)
             place = builder.add(to, builder.mul(loop.index, ADDRESS(4 * PANEL)))
             builder.store(value, builder.inttoptr(place, pointer)).align = 4 * PANEL
             place = builder.add(out, builder.mul(loop.index, pitch))
-            builder.call(keep, [value, builder.inttoptr(place, pointer), INT(4), there])
-            value = builder.fpext(value, _WIDE)
+            builder.call(masked_store, [value, builder.inttoptr(place, pointer), INT(4), there])
+            value = builder.fpext(value, _DOUBLES)
             square = builder.fadd(builder.load(total), builder.fmul(value, value))
             builder.store(square, total)
         squares = builder.load(total)
-        half = builder.fptrunc(builder.fmul(squares, ir.Constant(_WIDE, [-0.5] * PANEL)), _NARROW)
-        half = builder.select(there, half, ir.Constant(_NARROW, [LEAST] * PANEL))
+        half = builder.fptrunc(
+            builder.fmul(squares, ir.Constant(_DOUBLES, [-0.5] * PANEL)), _FLOATS
+        )
+        half = builder.select(there, half, ir.Constant(_FLOATS, [LOWEST_SCORE] * PANEL))
         place = builder.add(builder.ptrtoint(starts.data, ADDRESS), offset)
         builder.store(half, builder.inttoptr(place, pointer)).align = 4 * PANEL
         return _largest(builder, squares)

@@ -10,49 +10,66 @@ from lloydia.backends.cpu.runtime.counting import upto
 from lloydia.backends.cpu.scan.group_scores import score_panels
 from lloydia.backends.cpu.scan.nearest import (
     BLOCK_BYTES,
-    FETCHED,
+    PREFETCHED_BYTES,
     bound,
     certify,
     end_to_end,
     frame_rows,
 )
 from lloydia.backends.cpu.simd.frames import LINE
-from lloydia.backends.cpu.simd.points import GROUP, PANEL
+from lloydia.backends.cpu.simd.microkernel_rows_in_lanes import GROUP, PANEL
 
-__all__ = ["bound_kept", "panel_scan", "room_for"]
+__all__ = ["bound_framed", "panel_scan", "scratch_for"]
 
-# What a block of rows that are asked for ahead, as they are and framed, should fill with the next
-# one: most of the first-level cache.
+# The memory of a block, raw and framed, with the raw rows of the next one, which are prefetched:
+# most of the first-level cache.
 NEAR_BYTES = 36_000
 
 
-def room_for(
-    n: int, d: int, itemsize: int, held: bool, kept: bool
+def scratch_for(
+    n: int, d: int, itemsize: int, cache: bool, bounded: bool
 ) -> tuple[int, int, NDArray[np.float32]]:
-    """Return the rows of a block, those that have a place, and the scratch for them.
+    """Return scratch for a scan of `n` rows: (rows a block, rows with a place, memory).
 
-    `n` rows are to be scanned; with `kept` what is found of each stays, for :func:`bound_kept`.
+    Parameters
+    ----------
+    cached : bool
+        Whether framed rows have memory of their own, in a FramedCache.
+    bounded : bool
+        Whether the scores of all rows are kept, for :func:`bound_framed`.
     """
     size = d * itemsize
-    most = BLOCK_BYTES // (4 * GROUP * d)
-    if size <= FETCHED:
-        most = NEAR_BYTES // (GROUP * (4 * d + 2 * size))
-    block = min(max(2, min(16, most)), -(-n // GROUP)) * GROUP
-    places = -(-n // block) * block if kept else block
-    numbers = 3 * places + block * (0 if held else 1 + d)
+    most_groups = BLOCK_BYTES // (4 * GROUP * d)
+    if size <= PREFETCHED_BYTES:
+        most_groups = NEAR_BYTES // (GROUP * (4 * d + 2 * size))
+    block = min(max(2, min(16, most_groups)), -(-n // GROUP)) * GROUP
+    places = -(-n // block) * block if bounded else block
+    numbers = 3 * places + block * (0 if cache else 1 + d)
     return block, places, np.empty(numbers + 64 // 4, np.float32)
 
 
 @kernel(**LEAN)
 def panel_scan(
-    X, rows, start, stop, packed, frame, errors, shape, held, room, fresh, doubtful
+    X, rows, start, stop, packed, frame, errors, shape, cache, scratch, fresh, ambiguous
 ):  # fmt: skip
-    """Scan dense rows; see the module of scans for what it writes.
+    """Scan dense rows, and list the ambiguous ones; return how many.
 
-    `packed` are the first two of the scores of :class:`lloydia.backends.cpu.scan.centers.Packed`,
-    and `frame` and `errors` its too, the latter of panels for the scores of that `shape`, which is
-    that of :func:`score_panels`; `held` is that of :class:`lloydia.backends.cpu.scan.held.Held` or
-    its NOT_HELD; `room` that of :func:`room_for`.
+    Parameters
+    ----------
+    X, rows, start, stop, fresh
+        See :mod:`nearest`.
+    packed : IN
+        Panels, and where their scores start: the first two `scores` of :class:`centers.Packed`.
+    frame, errors : IN
+        Those of :class:`centers.Packed`, `errors` for scores of this shape.
+    shape
+        As in :func:`score_panels`.
+    cache : tuple
+        From :class:`framed_cache.FramedCache`, or NOT_CACHED.
+    scratch : tuple
+        From :func:`scratch_for`.
+    ambiguous : OUT, ndarray (stop - start,), int64
+        List entries.
     """
     if stop <= start:
         return 0
@@ -60,43 +77,45 @@ def panel_scan(
     origin, scale = frame
     far, lines, d = errors[0], errors[1:], X.shape[1]
     n_panels, size = len(starts) // PANEL, d * X.itemsize
-    asked = end_to_end(X, rows) and size <= FETCHED
-    framed, lengths, known = held
+    prefetches = end_to_end(X, rows) and size <= PREFETCHED_BYTES
+    framed, lengths, is_framed = cache
     own = len(framed) == 0
-    block, places, room = room
-    room = part(room, -room.ctypes.data % 64 // 4)
-    # The place of `which` holds integers.
-    which = part(room, 2 * places)
+    block, places, scratch = scratch
+    scratch = part(scratch, -scratch.ctypes.data % 64 // 4)
+    # The memory of `which` is used as int32.
+    which = part(scratch, 2 * places)
     if own:
         lengths = part(which, block)
         framed = shaped(part(lengths, places), (block // GROUP, d, GROUP))
-    n_doubtful = 0
+    n_ambiguous = 0
     for at in upto(start, stop, block):
         m, done = minimum(block, stop - at), at - start
         here = done if places > block else 0
-        high, low = part(room, here), part(room, places + here)
+        high, low = part(scratch, here), part(scratch, places + here)
         y, squares = part(framed, 0 if own else done // GROUP), part(lengths, here if own else done)
-        # While this block is looked at, memory sends the next one.
-        groups, ahead = -(-m // GROUP), X.ctypes.data + (at + m) * X.strides[0]
-        left = minimum(block, stop - at - m) * size if asked else 0
+        # While this block is scored, the next one is prefetched.
+        groups, next_rows = -(-m // GROUP), X.ctypes.data + (at + m) * X.strides[0]
+        left = minimum(block, stop - at - m) * size if prefetches else 0
         share = -(-left // (groups * (1 + n_panels) * LINE)) * LINE
-        if not known:
-            frame_rows(X, rows, at, m, shape, origin, scale, y, squares, ahead, share)
-        ahead += groups * share
-        width = score_panels(y, d, groups, panels, starts, high, low, which, shape, ahead, share)
-        # Panels' errors do not depend on what is in the place of `rests`.
-        n_doubtful += certify(
+        if not is_framed:
+            frame_rows(X, rows, at, m, shape, origin, scale, y, squares, next_rows, share)
+        next_rows += groups * share
+        width = score_panels(
+            y, d, groups, panels, starts, high, low, which, shape, next_rows, share
+        )
+        # The coefficient of residuals is 0 for panels, so that any array may stand for them.
+        n_ambiguous += certify(
             m, squares, squares, high, low, which, width, lines, far, part(fresh, done), at,
-            part(doubtful, n_doubtful),
+            part(ambiguous, n_ambiguous),
         )  # fmt: skip
-    return n_doubtful
+    return n_ambiguous
 
 
 @kernel(**LEAN)
-def bound_kept(n, d, scale, lines, room, best, second):
-    """Write the bounds of `n` rows, not held, of which what :func:`panel_scan` found was kept."""
-    block, places, room = room
-    room = part(room, -room.ctypes.data % 64 // 4)
-    lengths = part(room, 2 * places + block)
+def bound_framed(n, d, scale, lines, scratch, best, second):
+    """Write the bounds of `n` rows whose scores :func:`panel_scan` left in `scratch`."""
+    block, places, scratch = scratch
+    scratch = part(scratch, -scratch.ctypes.data % 64 // 4)
+    lengths = part(scratch, 2 * places + block)
     unit = 1.0 / np.float64(scale)
-    bound(n, d, lengths, lengths, room, part(room, places), lines, unit, best, second)
+    bound(n, d, lengths, lengths, scratch, part(scratch, places), lines, unit, best, second)

@@ -1,12 +1,13 @@
-"""Any MR rows times one panel of centres: :mod:`simd.micro`'s block, for rows that bounds select.
+"""Scores of any MR rows with one panel of centres, for the few rows that bounds select.
 
-The rows are given one by one, by their addresses.  :func:`best_of_one` and its sisters reduce the
-scores to the best, the second best and the number of the best, one of each a row: MR rows of LANES
-lanes are merged pairwise, a tree that halves the lanes a row at every level, so that MR rows cost
-about as much as one.  Equal scores make the second best equal to the best.
+The block of registers is that of :mod:`simd.microkernel_centers_in_lanes`, but each row has an
+address of its own.  The functions named best_of reduce the scores to the best, the second best and
+the number of the best, one of each a row: MR rows of LANES lanes are merged pairwise, a tree that
+halves the lanes of a row at every level, so that MR rows take hardly longer than one.  If two
+scores are equal and best, the second best equals the best.
 
-For one row, LANES bounds at a time, :func:`collect` compares them with the row's reach and
-:func:`keep_all` makes them anew from scores.
+For one row, LANES bounds at a time, :func:`collect` compares them with the largest distance of
+interest, and :func:`store_bounds` computes them from scores.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from lloydia.backends.cpu.simd.micro import (
+from lloydia.backends.cpu.simd.microkernel_centers_in_lanes import (
     _ADDRESS,
     _BYTES,
     _FLOAT,
@@ -31,19 +32,19 @@ from lloydia.backends.cpu.simd.micro import (
     _store,
 )
 
-__all__ = ["best_of_all", "best_of_one", "collect", "keep_all", "scores_of_one"]
+__all__ = ["best_of_all", "best_of_one", "collect", "scores_of_one", "store_bounds"]
 
 ALIGN = min(64, _BYTES)
 
 
-def _scores(builder, rows, n_features, panel, halves, nv):
+def _scores(builder, rows, n_features, panel, half_squares, nv):
     """Emit the scores of MR rows, whose addresses lie at `rows`: MR lists of `nv` vectors."""
     muladd = cgutils.get_or_insert_function(
         builder.module, ir.FunctionType(_VECTOR, [_VECTOR] * 3), f"llvm.fmuladd.v{LANES}f32"
     )
     total = [[cgutils.alloca_once(builder, _VECTOR) for _ in range(nv)] for _ in range(MR)]
     for v in range(nv):
-        start = _load(builder, halves, _constant(_BYTES * v), _VECTOR, ALIGN)
+        start = _load(builder, half_squares, _constant(_BYTES * v), _VECTOR, ALIGN)
         for r in range(MR):
             builder.store(start, total[r][v])
     row = [_load(builder, rows, _constant(8 * r), _ADDRESS, 8) for r in range(MR)]
@@ -90,16 +91,17 @@ def _halve(builder, a, b, width):
 def _best_of(nv, store=False):
     """Return the code for a panel of `nv` vectors.
 
-    Arguments (addresses or counts): the addresses of MR rows; d; the panel; where its scores start;
-    where the best, the second best (float32) and the number of the best (int32) of the MR rows are
-    kept; and the number of the panel's first centre.  `anew` is 0 if they are to be merged with
-    those kept.  With `store`, two more say where the scores go, and how far apart the rows' are.
+    Arguments are addresses or counts: the addresses of MR rows; d; the panel; where its scores
+    start; OUT: the best, the second best (float32) and the number of the best (int32) of the MR
+    rows; the number of the panel's first centre; and `anew`, 0 if the results are to be merged
+    with those that are there.  With `store`, two more: where the scores go, and how far apart
+    those of two rows are.
     """
     signature = types.void(*[types.intp] * (11 if store else 9))
 
     def codegen(context, builder, sig, args):
-        rows, n_features, panel, halves, first, second, which, number, anew, *places = args
-        scores = _scores(builder, rows, n_features, panel, halves, nv)
+        rows, n_features, panel, half_squares, first, second, which, number, anew, *places = args
+        scores = _scores(builder, rows, n_features, panel, half_squares, nv)
         if store:
             for r, row in enumerate(scores):
                 start = builder.add(places[0], builder.mul(places[1], _constant(r)))
@@ -110,13 +112,13 @@ def _best_of(nv, store=False):
             builder.add(base, ir.Constant(_IVECTOR, list(range(v * LANES, (v + 1) * LANES))))
             for v in range(nv)
         ]
-        least = ir.Constant(_VECTOR, [float("-inf")] * LANES)
+        lowest = ir.Constant(_VECTOR, [float("-inf")] * LANES)
         level = []
         for row in scores:
-            kept = (row[0], least, lanes[0])
+            stored = (row[0], lowest, lanes[0])
             for v in range(1, nv):
-                kept = _merge(builder, kept, (row[v], least, lanes[v]))
-            level.append(kept)
+                stored = _merge(builder, stored, (row[v], lowest, lanes[v]))
+            level.append(stored)
         width = LANES
         while width > 1:
             pairs = zip(level[::2], level[1::2], strict=True) if len(level) > 1 else [level * 2]
@@ -141,40 +143,56 @@ def _best_of(nv, store=False):
     return signature, codegen
 
 
-# An intrinsic is found by its name when a kernel is read from the disk cache, so each is one.
+# Kernels on disk find an intrinsic by its name, so each has a definition of its own.
 @intrinsic
-def best_of_one(typingctx, rows, n_features, panel, halves, first, second, which, number, anew):
-    """Score MR rows against a panel of one vector and keep the best two."""
+def best_of_one(
+    typingctx, rows, n_features, panel, half_squares, first, second, which, number, anew
+):
+    """Find the best two scores of MR rows against a panel of one vector."""
     return _best_of(1)
 
 
 @intrinsic
-def best_of_all(typingctx, rows, n_features, panel, halves, first, second, which, number, anew):
+def best_of_all(
+    typingctx, rows, n_features, panel, half_squares, first, second, which, number, anew
+):
     """Do the same with a panel of NV vectors."""
     return _best_of(NV)
 
 
 @intrinsic
 def scores_of_one(
-    typingctx, rows, n_features, panel, halves, first, second, which, number, anew, scores, pitch
+    typingctx,
+    rows,
+    n_features,
+    panel,
+    half_squares,
+    first,
+    second,
+    which,
+    number,
+    anew,
+    scores,
+    pitch,
 ):
-    """Do what :func:`best_of_one` does, and store the scores: row r at ``scores + r * pitch``."""
+    """Do what :func:`best_of_one` does, and store the scores: row r's at ``scores + r * pitch``."""
     return _best_of(1, store=True)
 
 
 @intrinsic
-def collect(typingctx, kept, drift, floor, n_vectors, reach, out):
+def collect(typingctx, stored, drift, floor, n_vectors, reach, out):
     """List the numbers j, from address `out` on (int32), whose bound is not above `reach`.
 
-    The bound is the larger of ``kept[j] - drift[j]`` and ``floor[j]``, by address, float32.
-    Returns how many are listed, and the least bound of the others.
+    The bound is the larger of ``stored[j] - drift[j]`` and ``floor[j]``, float32 by address: in
+    Elkan's algorithm ``max(l_j, d(c_a, c_j) / 2)``.  Returns how many are listed, and the smallest
+    bound of the others.
     """
     signature = types.Tuple([types.intp, types.float32])(
         *[types.intp] * 4, types.float32, types.intp
     )
 
     def codegen(context, builder, sig, args):
-        kept, drift, floor, n_vectors, reach, out = args
+        stored, drift, floor, n_vectors, reach, out = args
         mask = ir.VectorType(ir.IntType(1), LANES)
         compress = cgutils.get_or_insert_function(
             builder.module,
@@ -188,19 +206,19 @@ def collect(typingctx, kept, drift, floor, n_vectors, reach, out):
         )
         endless = ir.Constant(_VECTOR, [float("inf")] * LANES)
         lanes = ir.Constant(_IVECTOR, list(range(LANES)))
-        least = cgutils.alloca_once_value(builder, endless)
+        lowest = cgutils.alloca_once_value(builder, endless)
         count = cgutils.alloca_once_value(builder, _constant(0))
         limit = _splat(builder, reach, _VECTOR)
         with cgutils.for_range(builder, n_vectors) as loop:
             at = builder.mul(loop.index, _constant(_BYTES))
-            a, b, c = (_load(builder, start, at, _VECTOR, 4) for start in (kept, drift, floor))
+            a, b, c = (_load(builder, start, at, _VECTOR, 4) for start in (stored, drift, floor))
             bound = builder.fsub(a, b)
             bound = builder.select(builder.fcmp_ordered(">", c, bound), c, bound)
             near = builder.fcmp_unordered(">=", limit, bound)
-            low = builder.load(least)
+            low = builder.load(lowest)
             others = builder.select(near, endless, bound)
             builder.store(
-                builder.select(builder.fcmp_ordered("<", others, low), others, low), least
+                builder.select(builder.fcmp_ordered("<", others, low), others, low), lowest
             )
             bits = builder.bitcast(near, ir.IntType(LANES))
             with builder.if_then(builder.icmp_unsigned("!=", bits, bits.type(0)), likely=False):
@@ -210,42 +228,42 @@ def collect(typingctx, kept, drift, floor, n_vectors, reach, out):
                 builder.call(compress, [numbers, builder.inttoptr(place, _INT.as_pointer()), near])
                 more = builder.zext(builder.ctpop(bits), _ADDRESS)
                 builder.store(builder.add(builder.load(count), more), count)
-        minimum = builder.call(smallest, [builder.load(least)], fastmath=("nnan",))
+        minimum = builder.call(smallest, [builder.load(lowest)], fastmath=("nnan",))
         return context.make_tuple(builder, sig.return_type, [builder.load(count), minimum])
 
     return signature, codegen
 
 
 @intrinsic
-def keep_all(typingctx, scores, drift, kept, n_vectors, least, factor, shrink, tiny):
-    """Write what :func:`scores.kept` says of all scores of a row, by address.
+def store_bounds(typingctx, scores, drift, stored, n_vectors, lowest, factor, shrink, tiny):
+    """Store the lower bounds that all scores of a row give, as :func:`scores.stored_bound` does.
 
-    `shrink` is one minus the relative padding, `tiny` the absolute one.
+    All arrays are addresses; `shrink` is one minus the relative padding, `tiny` the absolute one.
     """
     signature = types.void(*[types.intp] * 4, *[types.float32] * 4)
 
     def codegen(context, builder, sig, args):
-        scores, drift, kept, n_vectors, *scalars = args
-        least, factor, shrink, tiny = (_splat(builder, x, _VECTOR) for x in scalars)
+        scores, drift, stored, n_vectors, *scalars = args
+        lowest, factor, shrink, tiny = (_splat(builder, x, _VECTOR) for x in scalars)
         zero, two = ir.Constant(_VECTOR, [0.0] * LANES), ir.Constant(_VECTOR, [2.0] * LANES)
         root = cgutils.get_or_insert_function(
             builder.module, ir.FunctionType(_VECTOR, [_VECTOR]), f"llvm.sqrt.v{LANES}f32"
         )
 
         def positive(x):
-            # False for a NaN too.
+            # Ordered: false for a NaN too.
             return builder.select(builder.fcmp_ordered(">", x, zero), x, zero)
 
-        def lowered(x):
+        def shrunk(x):
             return positive(builder.fsub(builder.fmul(x, shrink), tiny))
 
         with cgutils.for_range(builder, n_vectors) as loop:
             at = builder.mul(loop.index, _constant(_BYTES))
             score, gone = (_load(builder, start, at, _VECTOR, 4) for start in (scores, drift))
-            square = positive(builder.fsub(least, builder.fmul(two, score)))
-            bound = lowered(builder.fmul(builder.call(root, [square]), factor))
-            pointer = builder.inttoptr(builder.add(kept, at), _VECTOR.as_pointer())
-            builder.store(lowered(builder.fadd(bound, gone)), pointer).align = 4
+            square = positive(builder.fsub(lowest, builder.fmul(two, score)))
+            bound = shrunk(builder.fmul(builder.call(root, [square]), factor))
+            pointer = builder.inttoptr(builder.add(stored, at), _VECTOR.as_pointer())
+            builder.store(shrunk(builder.fadd(bound, gone)), pointer).align = 4
         return context.get_dummy_value()
 
     return signature, codegen

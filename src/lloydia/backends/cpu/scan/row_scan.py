@@ -1,11 +1,18 @@
-"""Framed rows and their best two scores, a centre in every lane: the scan of :mod:`simd.micro`."""
+"""Framed rows and their best two scores, by the microkernel with a centre in every lane."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from lloydia.backends.cpu.runtime.compiled import kernel
-from lloydia.backends.cpu.simd.micro import LANES, MR, NV, scan_one, scan_three, scan_two
+from lloydia.backends.cpu.simd.microkernel_centers_in_lanes import (
+    LANES,
+    MR,
+    NV,
+    scan_one,
+    scan_three,
+    scan_two,
+)
 
 __all__ = ["frame_rows", "score_rows"]
 
@@ -30,16 +37,23 @@ def frame_rows(X, rows, at, m, origin, scale, y, radius):
 
 
 @kernel
-def score_rows(y, m, panels, halves, lanes):
-    """Scan `m` framed rows; `lanes` receives the best two scores and their vectors.
+def score_rows(y, m, panels, half_squares, lanes):
+    """Find the best two scores of `m` framed rows in every lane.
 
-    `lanes` is three arrays of (len(y), LANES) end to end, the last of integers.
+    Parameters
+    ----------
+    y : IN, ndarray (block, d), float32
+    panels, half_squares : IN
+        Vectors of LANES centres, NV a panel, and where their scores start.
+    lanes : OUT, ndarray (3 * block * LANES,), float32
+        Three arrays (block, LANES) end to end: the best score, the second, and the number of the
+        best vector (int32).
     """
     block, d = y.shape
-    n_vectors = len(halves) // LANES
+    n_vectors = len(half_squares) // LANES
     for v in range(0, n_vectors, NV):
         panel = panels.ctypes.data + v * d * LANES * 4
-        half = halves.ctypes.data + v * LANES * 4
+        half = half_squares.ctypes.data + v * LANES * 4
         for p in range(0, m, MR):
             row = y.ctypes.data + p * d * 4
             a = lanes.ctypes.data + p * LANES * 4

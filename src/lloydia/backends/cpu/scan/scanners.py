@@ -1,8 +1,8 @@
-"""Which scan looks at all centres, for the data, the centres and the processor at hand.
+"""Chooses the scan of all centres for the data, the centres and the processor.
 
 A scanner takes (rows, start, stop, fresh, best, second), see
-:mod:`lloydia.backends.cpu.scan.nearest`, and returns the number of rows whose scores did not settle
-them.
+:mod:`lloydia.backends.cpu.scan.nearest`, and returns the number of rows that needed exact
+distances.
 """
 
 from __future__ import annotations
@@ -13,56 +13,64 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from lloydia.backends.cpu.protocols import Rows
+from lloydia.backends.cpu.rows.dataset import Dataset
 from lloydia.backends.cpu.rows.features import EVERY
 from lloydia.backends.cpu.scan import tile_scores
 from lloydia.backends.cpu.scan.centers import Packed, pack
-from lloydia.backends.cpu.scan.held import NOT_HELD, Held
-from lloydia.backends.cpu.scan.panel_scan import bound_kept, panel_scan, room_for
-from lloydia.backends.cpu.scan.settle import room_for_scores, settle
-from lloydia.backends.cpu.simd.low_points import FEW, LOW
-from lloydia.backends.cpu.simd.points import DEEP
+from lloydia.backends.cpu.scan.framed_cache import NOT_CACHED, FramedCache
+from lloydia.backends.cpu.scan.panel_scan import bound_framed, panel_scan, scratch_for
+from lloydia.backends.cpu.scan.recheck import recheck_exact, scratch_for_scores
+from lloydia.backends.cpu.simd.microkernel_low_dim import LOW_DIM, SEQUENTIAL_CENTERS
+from lloydia.backends.cpu.simd.microkernel_rows_in_lanes import DEEP
 from lloydia.imports import load
 
-__all__ = ["Leading", "ScannedRows", "dense_scanner", "scanner"]
+__all__ = ["Bf16Prefilter", "ScanState", "dense_scanner", "scanner"]
 
-# Features and centres from which on matrix units are faster than vector units, where there are any:
-# they look at 32 centres at a time, and take rows and centres apart first.  So many centres, too,
-# for vector units that multiply pairs.
-TILED, SEVERAL = 24, 48
+# Features and centres from which on matrix units are faster than vector units.  They score 32
+# centres at a time, after rows and centres were split into bfloat16.  The same number of centres
+# holds for vector units that multiply pairs of bfloat16.
+TILED_FEATURES, TILED_CENTERS = 24, 48
 
-# Numbers in the centres from which on a scan of their leading parts pays.
-AMPLE = 6000
+# Numbers in the centres from which on the bfloat16 prefilter pays.
+PREFILTER_NUMBERS = 6000
 
-# Scans without leading parts after one of which these settled less than half of the rows tried.
+# After a scan in which the prefilter left more than half of the rows ambiguous, so many go without.
 IDLE = 15
 
 
-class ScannedRows(Rows, Protocol):
-    """Rows, and what scans of them have stored for the next one; see :class:`engine.CPU`.
+class ScanState(Protocol):
+    """Centres, and what their scans keep for the next one; see :class:`run.Run`.
 
     Attributes
     ----------
+    dataset : Dataset
     used : ndarray of shape (k, d)
         The centres that rows are assigned to.
+    packed : Packed or None
+        The centres as the scan reads them.
+    framed_cache : FramedCache or None
+    scan : tuple
+        The rows in the framed cache, the packed centres, and the scan made for both.
+    bf16_prefilter : Bf16Prefilter
     """
 
+    dataset: Dataset
     used: NDArray
-    held: Held | None
+    framed_cache: FramedCache | None
     packed: Packed | None
     scan: tuple[Any, Any, Any]
-    leading: Leading
+    bf16_prefilter: Bf16Prefilter
 
 
-class Leading:
-    """Whether leading parts settle enough rows of a data set, as its scans found.
+class Bf16Prefilter:
+    """Whether the bfloat16 prefilter certifies enough rows of a data set, as its scans found.
 
     Attributes
     ----------
     counts : list of (int, int)
-        Rows tried since it was asked, and of those the ones left in doubt, by any thread.
+        For each block since the last scan: rows tried, and those left ambiguous.
     idle : int
-        Scans that are still to be without.
+        Scans that will still be made without the prefilter.
     """
 
     def __init__(self) -> None:
@@ -70,118 +78,131 @@ class Leading:
         self.idle = 0
 
     def useful(self) -> bool:
-        """Return whether the scan that begins should try them."""
+        """Return whether the scan that begins should use the prefilter."""
         tried, left = (sum(count) for count in zip((0, 0), *self.counts, strict=True))
         self.counts.clear()
         self.idle = IDLE if 2 * left > tried else max(0, self.idle - 1)
         return self.idle == 0
 
 
-def scanner(engine: ScannedRows) -> Callable[..., int]:
-    """Return the scan for the engine's data and centres."""
-    X: Any = engine.X
-    if not engine.sparse:
-        return dense_scanner(engine, X)
-    wide = engine.used.astype(np.float64)
+def scanner(run: ScanState) -> Callable[..., int]:
+    """Return the scan for the data set and the centres of a run."""
+    X: Any = run.dataset.X
+    if not run.dataset.sparse:
+        return dense_scanner(run, X)
+    wide = run.used.astype(np.float64)
     columns = np.ascontiguousarray(wide.T)
     squares = np.square(wide).sum(axis=1)
-    halves, reach = 0.5 * squares, float(np.sqrt(squares.max())) * (1 + 2.0**-20)
+    half_squares, reach = 0.5 * squares, float(np.sqrt(squares.max())) * (1 + 2.0**-20)
     sparse_scan = load("lloydia.backends.cpu.scan.sparse_scan").sparse_scan
     return lambda rows, start, stop, *out: sparse_scan(
-        X, rows, start, stop, columns, halves, reach, *out
+        X, rows, start, stop, columns, half_squares, reach, *out
     )
 
 
-def dense_scanner(engine: ScannedRows, X: NDArray) -> Callable[..., int]:
-    """Return the scan for dense rows `X` and the engine's centres."""
-    k, d = engine.used.shape
-    tiled = tile_scores.WHOLE and d >= TILED and k >= SEVERAL
-    # Rows that are held are few.
-    units = tiled or (tile_scores.AVAILABLE and engine.held is None and k >= SEVERAL)
-    leading = units and d >= tile_scores.COARSE and k * d >= AMPLE
-    useful = leading and (X is not engine.X or engine.leading.useful())
-    held = engine.held if X is engine.X and not (tiled or leading) else None
-    p = engine.packed
-    if p is None or p.given is not engine.used:
-        p = engine.packed = pack(engine.used, tiled or leading, engine.each_block, p)
-    rows, place, scan = engine.scan
-    # Mostly it is what the centres before were packed into.
+def dense_scanner(run: ScanState, X: NDArray) -> Callable[..., int]:
+    """Return the scan for dense rows `X`, which may be others, and the centres of a run."""
+    k, d = run.used.shape
+    own = X is run.dataset.X
+    tiled = tile_scores.AMX and d >= TILED_FEATURES and k >= TILED_CENTERS
+    # Where rows are cached framed, they are few.
+    few = run.framed_cache is not None
+    bf16 = tiled or (tile_scores.AVAILABLE and not few and k >= TILED_CENTERS)
+    prefilter = bf16 and d >= tile_scores.PREFILTER_FEATURES and k * d >= PREFILTER_NUMBERS
+    useful = prefilter and (not own or run.bf16_prefilter.useful())
+    cache = run.framed_cache if own and not (tiled or prefilter) else None
+    p = run.packed
+    if p is None or p.given is not run.used:
+        p = run.packed = pack(run.used, tiled or prefilter, run.dataset.each_block, p)
+    rows, place, scan = run.scan
+    # Packing mostly writes into the same object again, and then the scan made for it still holds.
     if rows is not X or place is not p:
-        scan = whole_scanner(X, p, tiled, held)
+        scan = full_scanner(X, p, tiled, cache)
         if useful:
-            scan = leading_scanner(X, p, scan, engine.leading if X is engine.X else Leading())
-        if held:
-            # Other rows may be let go.
-            engine.scan = X, p, scan
+            scan = prefiltered_scanner(X, p, scan, run.bf16_prefilter if own else Bf16Prefilter())
+        if cache:
+            # Only these rows stay in memory as long as the run.
+            run.scan = X, p, scan
     return scan
 
 
-def whole_scanner(
-    X: NDArray, p: Packed, tiled: bool, held: Held | None = None
+def full_scanner(
+    X: NDArray, p: Packed, tiled: bool, cache: FramedCache | None = None
 ) -> Callable[..., int]:
-    """Return the scan that leaves no doubt, on vector or on matrix units."""
+    """Return the scan that finds every label, on vector or on matrix units."""
     n, d = X.shape
-    lead = tile_scores.lead(d)
-    # What a kernel must know to compile no more than it needs.
+    n_head_pairs = tile_scores.head_pairs_of(d)
+    # A constant for kernels: code that they do not need is not compiled.
     shape: Any = True if d > DEEP else None
-    if d <= LOW and not tiled:
+    if d <= LOW_DIM and not tiled:
         axes, k = tuple(range(d)), len(p.given)
-        shape = (axes, k) if k <= FEW else axes
+        shape = (axes, k) if k <= SEQUENTIAL_CENTERS else axes
 
     def tile_by_tile(rows: NDArray, start: int, stop: int, *out: NDArray) -> int:
         return tile_scan(
-            X, rows, start, stop, p.scores, p.tiles, p.centers, lead, p.frame, p.errors, shape, *out
+            X,
+            rows,
+            start,
+            stop,
+            p.scores,
+            p.tiles,
+            p.centers,
+            n_head_pairs,
+            p.frame,
+            p.errors,
+            shape,
+            *out,
         )
 
     if tiled:
         tile_scan = load("lloydia.backends.cpu.scan.tile_scan").tile_scan
         return tile_by_tile
     errors = p.panel_errors(named=not isinstance(shape, tuple))
-    # What a scan of all rows at once needs, which is never done twice at a time.
-    ready = (room_for(n, d, X.itemsize, True, False), np.empty(n, np.int64)) if held else None
+    # Scratch of a scan of all rows at once; no two of these run at the same time.
+    ready = (scratch_for(n, d, X.itemsize, True, False), np.empty(n, np.int64)) if cache else None
 
     def scan(
         rows: NDArray, start: int, stop: int, fresh: NDArray, best: NDArray, second: NDArray
     ) -> int:
-        framed, m, bounded = NOT_HELD, stop - start, len(best) > 0
-        if held and ready and rows is EVERY and m == n and not bounded:
-            framed, (room, doubtful) = held.rows(p.frame), ready
+        framed, m, bounded = NOT_CACHED, stop - start, len(best) > 0
+        if cache and ready and rows is EVERY and m == n and not bounded:
+            framed, (scratch, ambiguous) = cache.rows(p.frame), ready
         else:
-            room = room_for(m, d, X.itemsize, False, bounded)
-            doubtful = np.empty(m, np.int64)
+            scratch = scratch_for(m, d, X.itemsize, False, bounded)
+            ambiguous = np.empty(m, np.int64)
         some = (p.scores[:2], p.frame, errors)
-        found = panel_scan(X, rows, start, stop, *some, shape, framed, room, fresh, doubtful)
+        found = panel_scan(X, rows, start, stop, *some, shape, framed, scratch, fresh, ambiguous)
         if bounded and m > 0:
-            bound_kept(m, d, p.frame[1], errors[1:], room, best, second)
+            bound_framed(m, d, p.frame[1], errors[1:], scratch, best, second)
         if found:
-            left, scores = doubtful[:found], room_for_scores(len(p.given))
+            left, scores = ambiguous[:found], scratch_for_scores(len(p.given))
             exact = (p.scores[1:], p.frame, p.panel_errors(named=False))
-            settle(X, rows, start, left, p.centers, *exact, fresh, best, second, scores)
+            recheck_exact(X, rows, start, left, p.centers, *exact, fresh, best, second, scores)
         return found
 
     return scan
 
 
-def leading_scanner(
-    X: NDArray, p: Packed, whole: Callable[..., int], leading: Leading
+def prefiltered_scanner(
+    X: NDArray, p: Packed, full: Callable[..., int], prefilter: Bf16Prefilter
 ) -> Callable[..., int]:
-    """Return the scan of the leading parts, then the `whole` one of what they leave in doubt."""
-    lead = tile_scores.lead(X.shape[1])
-    coarse_scan = load("lloydia.backends.cpu.scan.coarse_scan").coarse_scan
+    """Return the bfloat16 prefilter, followed by the `full` scan of rows left ambiguous."""
+    n_head_pairs = tile_scores.head_pairs_of(X.shape[1])
+    prefilter_rows = load("lloydia.backends.cpu.scan.bf16_prefilter").prefilter_rows
 
     def scan(rows: NDArray, start: int, stop: int, *out: NDArray) -> int:
         left = np.empty(stop - start, dtype=np.int64)
         far, *_, lines = p.errors
-        some = (p.tiles, lead, p.frame, far, lines)
-        n, tried = coarse_scan(X, rows, start, stop, *some, *out, left)
-        # The others are all among those left.
-        leading.counts.append((tried, n - (stop - start - tried)))
+        some = (p.tiles, n_head_pairs, p.frame, far, lines)
+        n, tried = prefilter_rows(X, rows, start, stop, *some, *out, left)
+        # Rows that were not tried are all among those left.
+        prefilter.counts.append((tried, n - (stop - start - tried)))
         if n == stop - start:
-            return whole(rows, start, stop, *out)
+            return full(rows, start, stop, *out)
         left = left[:n]
-        again = [np.empty(n if len(a) else 0, dtype=a.dtype) for a in out]
-        rechecked = whole(rows[left] if len(rows) else left, 0, n, *again)
-        for a, found in zip(out, again, strict=True):
+        rescanned = [np.empty(n if len(a) else 0, dtype=a.dtype) for a in out]
+        rechecked = full(rows[left] if len(rows) else left, 0, n, *rescanned)
+        for a, found in zip(out, rescanned, strict=True):
             if len(a):
                 a[left - start] = found
         return rechecked

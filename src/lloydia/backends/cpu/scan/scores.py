@@ -16,11 +16,11 @@ from __future__ import annotations
 import numpy as np
 
 from lloydia.backends.cpu.runtime.compiled import kernel
-from lloydia.backends.cpu.scan.bounds import raised
+from lloydia.backends.cpu.scan.bounds import upper_bound
 from lloydia.backends.cpu.scan.nearest import near_error
 from lloydia.exact.certificate import FAR
 
-__all__ = ["above", "below", "certain", "frame", "kept", "limits", "single"]
+__all__ = ["above", "below", "certain", "finite_float32", "frame", "limits", "stored_bound"]
 
 
 @kernel(fastmath={"reassoc", "nsz", "contract"}, forceinline=True)
@@ -45,48 +45,48 @@ def limits(square, errors):
     R = np.sqrt(square) * (1.0 + 2.0**-20) + 2.0**-60
     error = terms[0] + R * (terms[1] + R * terms[2]) if R < FAR else np.inf
     off = own[0] + R * (own[1] + R * own[2]) if R < FAR else np.inf
-    least = square * (1.0 - 2.0**-20) - 2.0**-80 - (2.0 + 2.0**-20) * off
-    most = square * (1.0 + 2.0**-20) + 2.0**-80 + 2.0 * off
-    return error, np.float32(least), most
+    low_square = square * (1.0 - 2.0**-20) - 2.0**-80 - (2.0 + 2.0**-20) * off
+    high_square = square * (1.0 + 2.0**-20) + 2.0**-80 + 2.0 * off
+    return error, np.float32(low_square), high_square
 
 
 @kernel(forceinline=True)
-def certain(best, second, error, most, near):
+def certain(best, second, error, high_square, near):
     """Return whether the centre of the best score is nearer than all of no better than `second`.
 
-    `error` and `most` are E and the bound on ``|x'|**2 + 2 F`` of :func:`limits`.
+    `error` and `high_square` are E and the bound on ``|x'|**2 + 2 F`` of :func:`limits`.
     """
     gap = np.float64(best) - np.float64(second)
-    return gap > 2.0 * error or gap > 2.0 * near_error(most, np.float64(best), near)
+    return gap > 2.0 * error or gap > 2.0 * near_error(high_square, np.float64(best), near)
 
 
 @kernel(forceinline=True)
-def single(factor):
-    """Return `factor` in float32, for lower bounds: a smaller one where it would be infinite.
+def finite_float32(factor):
+    """Return `factor` in float32, for lower bounds: a smaller number where it would be infinite.
 
-    That is where all centres are one, which leaves the scale at 1, and the data are tiny.
+    That happens if all centres are equal, which leaves the scale at 1, and the data are tiny.
     """
     return np.float32(min(factor, 2.0**127))
 
 
 @kernel
-def below(least, score, factor, padding):
+def below(low_square, score, factor, padding):
     """Return a lower bound on a distance, from that on ``|x'|**2 - 2 F`` and a score; float32."""
-    square = least - np.float32(2.0) * score
-    # False for a NaN too.
+    square = low_square - np.float32(2.0) * score
+    # The comparison is false for a NaN too.
     root = np.sqrt(square) if square > np.float32(0.0) else np.float32(0.0)
-    bound = root * single(factor) * np.float32(1.0 - padding[1]) - np.float32(padding[3])
+    bound = root * finite_float32(factor) * np.float32(1.0 - padding[1]) - np.float32(padding[3])
     return max(bound, np.float32(0.0))
 
 
 @kernel
-def kept(bound, gone, padding):
-    """Return what is kept of a lower bound: with the drift so far, rounded down; float32."""
+def stored_bound(bound, gone, padding):
+    """Return what is stored of a lower bound: plus the drift so far, rounded down; float32."""
     value = (bound + gone) * np.float32(1.0 - padding[1]) - np.float32(padding[3])
     return max(value, np.float32(0.0))
 
 
 @kernel
-def above(most, score, factor, padding):
+def above(high_square, score, factor, padding):
     """Return an upper bound on a distance, from that on ``|x'|**2 + 2 F`` and a score; float64."""
-    return raised(np.sqrt(max(most - 2.0 * np.float64(score), 0.0)) * factor, padding)
+    return upper_bound(np.sqrt(max(high_square - 2.0 * np.float64(score), 0.0)) * factor, padding)

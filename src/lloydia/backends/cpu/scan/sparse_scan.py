@@ -1,9 +1,8 @@
-"""The nearest centre of CSR rows; :mod:`nearest` says what a scan takes and gives.
+"""The nearest centre of CSR rows; :mod:`nearest` says what a scan takes and writes.
 
-The certificate's bound with float64's unit, on scores over the non-zeros: with ``K = (d + 8)
-2**-52`` a score ``|c|**2 / 2 - x.c`` of a centre of norm N, and what D rounds, are off by at most
-``K (R + N)**2``.  As :mod:`lloydia.exact.certificate` says of near centres, ``N <= R + r`` for one
-at distance r, so that
+Scores are in float64, over the non-zeros.  With ``K = (d + 8) 2**-52`` a score ``|c|**2 / 2 - x.c``
+of a centre of norm N, plus the rounding of D, is off by at most ``K (R + N)**2``.  As
+:mod:`lloydia.exact.certificate` says of near centres, ``N <= R + r`` for one at distance r, so that
 
     r^2  <=  R^2 + 2 s + 2 K (2 R + r)^2  <=  R^2 + 2 s + 16 K R^2 + 4 K r^2,
 
@@ -24,19 +23,32 @@ __all__ = ["sparse_scan"]
 
 @subroutine
 def near_error(R, score, relative):
-    """Return a bound on the errors of a row's scores that the farthest centre has no part in.
+    """Return a bound on the errors of a row's scores that does not depend on the farthest centre.
 
-    It is that of :func:`lloydia.exact.certificate.near_error`; `relative` is K.
+    See :func:`lloydia.exact.certificate.near_error`; `relative` is K.
     """
     within = (R * R * (1.0 + 32.0 * relative) + 2.0 * score) * (1.0 + 16.0 * relative)
-    # What is not a number stays so, and proves nothing.
+    # A NaN stays one, and certifies nothing.
     reach = R + np.sqrt(0.0 if within < 0.0 else within)
     return relative * (R + reach) * (R + reach)
 
 
 @kernel
-def sparse_scan(X, rows, start, stop, columns, halves, reach, fresh, best, second):
-    """Scan CSR rows `X` = (data, indices, indptr); `halves` (k,) is half of each |c|^2, float64."""
+def sparse_scan(X, rows, start, stop, columns, half_squares, reach, fresh, best, second):
+    """Scan CSR rows; return how many needed exact distances.
+
+    Parameters
+    ----------
+    X : IN, (data, indices, indptr)
+    rows, start, stop, fresh, best, second
+        See :mod:`nearest`.
+    columns : IN, ndarray (d, k), float64
+        The centres, feature-major.
+    half_squares : IN, ndarray (k,), float64
+        Half of each centre's squared norm.
+    reach : float
+        A bound on all norms of centres.
+    """
     data, indices, indptr = X
     d, k = columns.shape
     scores = np.empty(k)
@@ -46,7 +58,7 @@ def sparse_scan(X, rows, start, stop, columns, halves, reach, fresh, best, secon
     for at in range(start, stop):
         i = rows[at] if len(rows) else at
         for j in range(k):
-            scores[j] = halves[j]
+            scores[j] = half_squares[j]
         square = 0.0
         for e in range(indptr[i], indptr[i + 1]):
             value = np.float64(data[e])
@@ -54,10 +66,10 @@ def sparse_scan(X, rows, start, stop, columns, halves, reach, fresh, best, secon
             column = columns[indices[e]]
             for j in range(k):
                 scores[j] -= value * column[j]
-        label, rival = two_nearest(scores)
-        # Scores are |c|^2/2 - x.c here: the certificate's bound with float64's unit, on both sides.
+        label, second_nearest = two_nearest(scores)
+        # The certificate: the smaller score is nearest if the gap is more than twice the error.
         R = np.sqrt(square) * (1.0 + d * unit) + 1e-150
-        relative, gap = (d + 8) * unit, rival - scores[label]
+        relative, gap = (d + 8) * unit, second_nearest - scores[label]
         error = relative * (R + reach) * (R + reach)
         certain = gap > 2.0 * error or gap > 2.0 * near_error(R, scores[label], relative)
         out = at - start
@@ -68,10 +80,12 @@ def sparse_scan(X, rows, start, stop, columns, halves, reach, fresh, best, secon
         if not certain:
             rechecked += 1
             canonical_row(x, columns, scores)
-            label, rival = two_nearest(scores)
+            label, second_nearest = two_nearest(scores)
         fresh[out] = label
         if len(best):
             best[out] = distance(x, columns[:, label])
-            error = min(error, near_error(R, rival, relative))
-            second[out] = max(0.0, square + 2.0 * (rival - error)) if certain else rival
+            error = min(error, near_error(R, second_nearest, relative))
+            second[out] = (
+                max(0.0, square + 2.0 * (second_nearest - error)) if certain else second_nearest
+            )
     return rechecked

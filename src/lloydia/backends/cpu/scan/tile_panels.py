@@ -1,10 +1,9 @@
 r"""Centres as pairs of bfloat16 (:mod:`simd.pairs`): panels of tiles.
 
-A centre is split as the points are, ``b = h' + l'``; its columns are the pairs of h', h' again (to
-meet the following parts of the points) and l', if those are multiplied, too.  Where the leading
-parts may do alone, the pair
-behind the first h' is ``(N, P)``, bounds on ``|h'|`` and on ``|b - h'|`` rounded up to bfloat16;
-points that are split whole have zeros there.
+A centre is split as the rows are, ``b = h' + l'`` (head and tail).  Its columns are the pairs of
+h', then, on matrix units, those of h' again, which meet the tails of the rows, and of l'.  Where
+the heads alone are a prefilter, the pair behind the first h' is ``(N, P)``: bounds on ``|h'|`` and
+on ``|b - h'|``, rounded up to bfloat16.  Rows whose three products are made have zeros there.
 """
 
 from __future__ import annotations
@@ -12,13 +11,13 @@ from __future__ import annotations
 import numpy as np
 
 from lloydia.backends.cpu.runtime.compiled import kernel, subroutine
-from lloydia.backends.cpu.scan.tile_scores import COARSE, WHOLE, columns_of, lead
+from lloydia.backends.cpu.scan.tile_scores import AMX, PREFILTER_FEATURES, columns_of, head_pairs_of
+from lloydia.backends.cpu.simd.microkernel_rows_in_lanes import LANES, LOWEST_SCORE
 from lloydia.backends.cpu.simd.pairs import ABREAST, TILE
-from lloydia.backends.cpu.simd.points import LANES, LEAST
 
 __all__ = ["NOTHING", "not_less", "pack"]
 
-# No panels: the scan does without tiles.
+# No panels, for scans without tiles.
 NOTHING = (
     np.empty((0, 1, ABREAST, TILE, TILE), np.int32),
     np.empty((0, ABREAST, TILE, LANES), np.float32),
@@ -27,10 +26,10 @@ NOTHING = (
 
 
 def pack(panels, starts, each_block):
-    """Return the tiles of centres, those that their scores start from, and a norm.
+    """Return the tiles of centres, the tiles that their scores start from, and a norm.
 
-    It is the largest of what the leading parts of a centre leave.
-    `panels` and `starts` are those of :class:`lloydia.backends.cpu.scan.centers.Packed`.
+    The norm is the largest ``|b - h'|``.  `panels` and `starts` are those of
+    :class:`lloydia.backends.cpu.scan.centers.Packed`.
     """
     d = panels.shape[1]
     width = ABREAST * TILE
@@ -38,15 +37,24 @@ def pack(panels, starts, each_block):
     n_steps = -(-columns_of(d) // TILE)
     tiles = aligned((n_panels, n_steps, ABREAST, TILE, TILE), np.int32)
     tile_starts = aligned((n_panels, ABREAST, TILE, LANES), np.float32)
-    rests = np.zeros(n_panels)
+    residuals = np.zeros(n_panels)
     each_block(
         lambda t, a, b: _fill(
-            panels, starts, a, b, lead(d), d >= COARSE, 3 if WHOLE else 1, tiles, tile_starts, rests
+            panels,
+            starts,
+            a,
+            b,
+            head_pairs_of(d),
+            d >= PREFILTER_FEATURES,
+            3 if AMX else 1,
+            tiles,
+            tile_starts,
+            residuals,
         ),
         4.0 * width * d,
         n_panels,
     )
-    return tiles, tile_starts, float(np.sqrt(rests.max())) * (1.0 + d * 2.0**-22)
+    return tiles, tile_starts, float(np.sqrt(residuals.max())) * (1.0 + d * 2.0**-22)
 
 
 def aligned(shape, dtype):
@@ -57,11 +65,11 @@ def aligned(shape, dtype):
 
 
 @kernel
-def _fill(panels, starts, start, stop, after, bounded, parts, tiles, tile_starts, rests):
+def _fill(panels, starts, start, stop, after, bounded, parts, tiles, tile_starts, residuals):
     """Write the tiles of panels ``start`` to ``stop``; `tiles` is zero.
 
-    `after` is the number of columns before the second h', `bounded` whether (N, P) is there; of the
-    three `parts` some are written.
+    `after` is the number of columns before the second h', `bounded` whether to write (N, P), and
+    `parts` how many of h', h' and l' to write.
     """
     d, width = panels.shape[1:]
     n_pairs = (d + 1) // 2
@@ -71,27 +79,29 @@ def _fill(panels, starts, start, stop, after, bounded, parts, tiles, tile_starts
             there = j < len(starts)
             c, row = lane // TILE, lane % TILE
             for p in range(LANES):
-                tile_starts[number, c, row, p] = starts[j] if there else np.float32(LEAST)
-            square = whole = 0.0
+                tile_starts[number, c, row, p] = starts[j] if there else np.float32(LOWEST_SCORE)
+            residual_square = head_square = 0.0
             for i in range(n_pairs if there else 0):
-                leading = following = np.int64(0)
+                head = tail = np.int64(0)
                 for half in range(min(2, d - 2 * i)):
                     value = panels[j // width, 2 * i + half, j % width]
                     high = upper(value)
-                    rest = value - np.int32(high << 16).view(np.float32)
-                    low = upper(rest)
-                    square += np.float64(rest) * np.float64(rest)
-                    whole += np.float64(value - rest) * np.float64(value - rest)
-                    leading |= high << (16 * half)
-                    following |= low << (16 * half)
+                    residual = value - np.int32(high << 16).view(np.float32)
+                    low = upper(residual)
+                    residual_square += np.float64(residual) * np.float64(residual)
+                    head_square += np.float64(value - residual) * np.float64(value - residual)
+                    head |= high << (16 * half)
+                    tail |= low << (16 * half)
                 for part in range(parts):
                     column = (after + (part - 1) * n_pairs if part else 0) + i
-                    pair = following if part == 2 else leading
+                    pair = tail if part == 2 else head
                     tiles[number, column // TILE, c, row, column % TILE] = np.int32(pair)
             if bounded and there:
-                pair = not_less(np.sqrt(whole), d) | not_less(np.sqrt(square), d) << 16
+                pair = (
+                    not_less(np.sqrt(head_square), d) | not_less(np.sqrt(residual_square), d) << 16
+                )
                 tiles[number, n_pairs // TILE, c, row, n_pairs % TILE] = np.int32(pair)
-            rests[number] = max(rests[number], square)
+            residuals[number] = max(residuals[number], residual_square)
 
 
 @subroutine
@@ -102,9 +112,9 @@ def upper(value):
 
 @subroutine
 def not_less(norm, d):
-    """Return the bits of a bfloat16 that is not less than a norm of d features, as computed.
+    """Return the bits of a bfloat16 that is at least a norm of d features.
 
-    It makes up for their roundings and for squares that underflow.
+    It covers the roundings of the computed norm, and squares that underflow.
     """
     value = np.float32(norm * (1.0 + (d + 8) * 2.0**-22) + 2.0**-60)
     return (np.int64(value.view(np.int32)) + 0xFFFF) >> 16 & 0xFFFF

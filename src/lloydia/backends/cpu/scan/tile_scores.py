@@ -1,9 +1,10 @@
-"""Scores of pairs of vectors of points, a panel of centres at a time, on the units there are."""
+"""Scores from pairs of bfloat16: AMX matrix units, or AVX-512 vectors that multiply pairs."""
 
 from __future__ import annotations
 
 from lloydia.backends.cpu.runtime.compiled import kernel, subroutine
 from lloydia.backends.cpu.simd import amx, dot_pairs
+from lloydia.backends.cpu.simd.microkernel_rows_in_lanes import BYTES, VECTORS
 from lloydia.backends.cpu.simd.pairs import (
     ABREAST,
     KIB,
@@ -11,72 +12,78 @@ from lloydia.backends.cpu.simd.pairs import (
     fold_tiles,
     split_points,
 )
-from lloydia.backends.cpu.simd.points import BYTES, VECTORS
 
 __all__ = [
+    "AMX",
     "AVAILABLE",
-    "COARSE",
-    "WHOLE",
+    "PREFILTER_FEATURES",
     "columns_of",
     "depth_of",
-    "lead",
+    "head_pairs_of",
     "score_pairs",
     "score_tiles",
 ]
 
-# Whether there are such units, and whether all three products take less time than one of float32.
+# Whether there are such units, and whether they are matrix units, on which all three products of a
+# split number take less time than one in float32.
 AVAILABLE = amx.AVAILABLE or dot_pairs.AVAILABLE
-WHOLE = amx.AVAILABLE
+AMX = amx.AVAILABLE
 
-# Features from which on the leading parts may do alone: of few, all three take a matrix unit little
-# longer.
-COARSE = 64 if WHOLE else 24
+# Features from which on the heads alone are a prefilter.  For fewer, all three products take a
+# matrix unit little longer.
+PREFILTER_FEATURES = 64 if AMX else 24
 
 SCORES = ABREAST * ABREAST * KIB
 
 multiply, depth_of = (
-    (amx.multiply, amx.depth_of) if WHOLE else (dot_pairs.multiply, dot_pairs.depth_of)
+    (amx.multiply, amx.depth_of) if AMX else (dot_pairs.multiply, dot_pairs.depth_of)
 )
 
 
 @subroutine
 def _nothing_to_do():
-    """Do what vector units want before and after."""
+    """Do nothing: vector units need no set-up."""
 
 
-begin, end = (amx.begin, amx.end) if WHOLE else (_nothing_to_do, _nothing_to_do)
+begin, end = (amx.begin, amx.end) if AMX else (_nothing_to_do, _nothing_to_do)
 
 
-def lead(n_features: int) -> int:
-    """Return the pairs of columns of the leading parts.
+def head_pairs_of(n_features: int) -> int:
+    """Return the pairs of columns of the heads.
 
-    Where they may do alone they end with a pair for their error, and those of tiles with whole
-    ones.
+    Where the heads alone are a prefilter, a pair for their error follows; on matrix units the
+    number is rounded up to whole tiles.
     """
     n_pairs = -(-n_features // 2)
-    if n_features < COARSE:
+    if n_features < PREFILTER_FEATURES:
         return n_pairs
-    return -(-(n_pairs + 1) // TILE) * TILE if WHOLE else n_pairs + 1
+    return -(-(n_pairs + 1) // TILE) * TILE if AMX else n_pairs + 1
 
 
 def columns_of(n_features: int) -> int:
-    """Return the pairs of columns that are multiplied: of all three products, or the leading."""
-    return lead(n_features) + (2 * -(-n_features // 2) if WHOLE else 0)
+    """Return the pairs of columns that are multiplied: of all three products, or of the heads."""
+    return head_pairs_of(n_features) + (2 * -(-n_features // 2) if AMX else 0)
 
 
 @kernel
 def score_pairs(tiles, n_pairs, n_columns, panels, starts, best, second, which):
-    """Score pairs of vectors of points by the first columns of the panels; keep the best two.
+    """Find the best two scores of pairs of vectors of rows, by the first columns of the panels.
 
-    The last three receive the best two scores of each point and the tile of centres of the best.
-    `tiles`, shape (n_pairs * ABREAST + 8, n_steps * KIB / 4), ends with scratch; a step has TILE
-    columns.
+    Parameters
+    ----------
+    tiles : IN, ndarray (n_pairs * ABREAST + 8, n_steps * KIB / 4), float32
+        The rows; the last 8 are scratch.  A step has TILE columns.
+    panels, starts : IN
+        Those of :mod:`tile_panels`.
+    best, second : OUT, float32, one a row
+    which : OUT, int32
+        The tile of centres of the best.
     """
     n_steps = -(-n_columns // TILE)
     pitch, panel_pitch = ABREAST * n_steps * KIB, ABREAST * panels.shape[1] * KIB
     scratch = tiles.ctypes.data + n_pairs * pitch
     begin()
-    # A product is folded while the next one is computed: what a tile stores is not at hand soon.
+    # A product is folded while the next one is computed, since tile stores have a long latency.
     last = len(panels) * n_pairs
     for turn in range(last + 1):
         if turn < last:
@@ -100,27 +107,33 @@ def score_pairs(tiles, n_pairs, n_columns, panels, starts, best, second, which):
 
 
 @kernel
-def _score(y, groups, lead, tiles, panels, starts, best, second, which, rests):
-    """Scan framed rows; the last four receive what is found of each.
+def _score(y, groups, n_head_pairs, tiles, panels, starts, best, second, which, residuals):
+    """Split framed rows into bfloat16, and find their best two scores.
 
-    That is what :func:`score_pairs` writes, and the squared norm of the following parts.
-    `y` is (groups, an even number of features, GROUP) and `groups` even; `tiles`, shape
-    (n + 8, n_steps * KIB / 4) for n vectors of points, is scratch whose columns that are no
-    feature's are 0.
+    Parameters
+    ----------
+    y : IN, ndarray (groups, d or d + 1, GROUP), float32
+        An even number of groups, and of features.
+    tiles : scratch, ndarray (n + 8, n_steps * KIB / 4), float32, for n vectors of rows
+        Columns that belong to no feature are 0.
+    panels, starts, best, second, which
+        As in :func:`score_pairs`.
+    residuals : OUT, float32, one a row
+        The squared norms of the tails.
     """
     n_steps = panels.shape[1]
     n_vectors = groups * VECTORS
     for v in range(n_vectors):
         points = y.ctypes.data + v // VECTORS * y.strides[0] + v % VECTORS * BYTES
         out = tiles.ctypes.data + (v // ABREAST * n_steps * ABREAST + v % ABREAST) * KIB
-        split_points(points, y.shape[1] // 2, lead, out, rests.ctypes.data + v * BYTES)
+        split_points(points, y.shape[1] // 2, n_head_pairs, out, residuals.ctypes.data + v * BYTES)
     n_pairs, n_columns = n_vectors // ABREAST, n_steps * TILE
     score_pairs(tiles, n_pairs, n_columns, panels, starts, best, second, which)
 
 
 @kernel
-def _nothing(y, groups, lead, tiles, panels, starts, best, second, which, rests):
-    """Stand in where there are no such units: it is never called, but must compile."""
+def _nothing(y, groups, n_head_pairs, tiles, panels, starts, best, second, which, residuals):
+    """Stand for the function above where there are no matrix units; it compiles but never runs."""
 
 
-score_tiles = _score if WHOLE else _nothing
+score_tiles = _score if AMX else _nothing

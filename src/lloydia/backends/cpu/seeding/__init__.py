@@ -1,7 +1,8 @@
 """k-means++ and k-means|| on the processor.
 
-:mod:`picks` is the state of a seeding, with :mod:`weights` to draw from; its parts see it by
-:mod:`protocols`.  Candidates are evaluated by :mod:`low_seeds` (few features), :mod:`wide_seeds`
-(which rows they can come nearer to, :mod:`screen` says) or :mod:`sparse_seeds`; :mod:`greedy` seeds
-few rows in one call.  :mod:`oversampling` is k-means||.
+:mod:`seeder` holds the state of a seeding; :mod:`weights` draws rows from it.  Three modules say by
+how much candidates lower the sum of weight times D: :mod:`low_potentials` (few features),
+:mod:`wide_potentials` (many; :mod:`screen` rules out rows) and :mod:`sparse_potentials`.
+:mod:`greedy` seeds few rows in one kernel, :mod:`oversampling` is k-means||, and :mod:`protocols`
+is the seeder as its parts see it.
 """

@@ -1,8 +1,8 @@
-"""k-means++ on few rows of few features, in one call.
+"""k-means++ on few rows of few features, in one kernel.
 
-What :func:`lloydia.seeding.plusplus.plusplus` asks of :mod:`picks` step by step, with the same
-integers: where rows are few, most of a seeding's time lies between those steps.  Rows are kept a
-feature after the other; the last TILE of them is filled up with the last row, at weight 0.
+The kernel does what :func:`lloydia.seeding.plusplus.by_steps` does with :mod:`seeder`, with the
+same integers.  For few rows, calls between the steps would take most of the time.  Rows are stored
+feature-major; the last tile is filled up with the last row, at weight 0.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from lloydia.backends.cpu.runtime.compiled import LEAN, kernel, maximum, subrout
 from lloydia.backends.cpu.runtime.counting import upto
 from lloydia.backends.cpu.seeding.weights import ROUNDER, ROUNDER_BITS, TILE, find
 
-__all__ = ["AT_ONCE", "FEW", "greedy_of"]
+__all__ = ["MAX_DISTANCES", "MAX_ROWS", "greedy_of"]
 
-# Rows up to which all of them are at hand in the cache.
-FEW = 1 << 14
+# The kernel takes at most so many rows: they all stay in the cache.
+MAX_ROWS = 1 << 14
 
-# Distances of draws up to which one call pays: those of a second.  From there on the steps take as
-# long as the call, and can be shown and interrupted.
-AT_ONCE = 1 << 28
+# The kernel evaluates at most so many distances, about a second's worth.  Beyond, separate steps
+# take no longer, and can show progress and be interrupted.
+MAX_DISTANCES = 1 << 28
 
 
 @subroutine(inline="always")
@@ -75,43 +75,45 @@ def greedy_of(d: int):
     """Return the kernel for exactly `d` features."""
 
     @kernel(**LEAN)
-    def greedy(flat, weights, first, fractions, bits, rows, terms, term_bits, room, totals, spare):
-        """Write the rows that are chosen; return how many there are, fewer where D becomes 0.
+    def greedy(
+        flat, weights, first, fractions, bits, rows, terms, term_bits, scratch, totals, spare
+    ):
+        """Write the chosen rows; return how many, which is fewer than k if every D becomes 0.
 
         Parameters
         ----------
-        flat : ndarray (n * d,)
+        flat : IN, ndarray (n * d,)
             The rows end to end.
-        weights : ndarray (n,) or (0,), float64
+        weights : IN, ndarray (n,) or (0,), float64
         first : float
-            Draws the first one, by weight.
-        fractions : ndarray (k - 1, n_trials)
-            Draw the others, the best of each row.
+            In [0, 1): draws the first row, by weight.
+        fractions : IN, ndarray (k - 1, n_trials)
+            In [0, 1): each row of them draws the candidates for one seed.
         bits : int
-            Those of a limb, see exact.sums.
-        rows : ndarray (k,), int64
-        terms, term_bits : ndarray (TILE,), float64 and int64
+            Bits a limb, see :mod:`lloydia.exact.sums`.
+        rows : OUT, ndarray (k,), int64
+        terms, term_bits : scratch, ndarray (TILE,), float64 and int64
             The same memory.
         room : ndarray (d + 3, size), float64
         totals, spare : ndarray (n_tiles,), int64
             Scratch; `size` is that of all tiles.
         """
         n = len(flat) // d
-        size = room.shape[1]
-        near, w, lowered = room[d], room[d + 1], room[d + 2]
+        size = scratch.shape[1]
+        near, w, improved = scratch[d], scratch[d + 1], scratch[d + 2]
         for p in upto(size):
             i = p if p < n else n - 1
             near[p] = 1.0
             w[p] = 0.0 if p >= n else weights[i] if len(weights) else 1.0
             for f in upto(d):
-                room[f, p] = flat[i * d + f]
+                scratch[f, p] = flat[i * d + f]
         for seed in upto(len(rows)):
             low, high = two_factors(bits, largest_term(near, w))
             total = sum_terms(near, w, low, high, totals, terms, term_bits)
             if total == 0:
                 return seed
-            best = least = -1
-            # After the draws once more with the best of them, to lower the rows.
+            best = best_potential = -1
+            # The last pass, after the trials, lowers D by the best candidate.
             n_trials = fractions.shape[1] if seed else 1
             for trial in upto(n_trials + 1):
                 i = best
@@ -124,14 +126,14 @@ def greedy_of(d: int):
                 for p in upto(size):
                     D = 0.0
                     for f in upto(d):
-                        difference = room[f, p] - room[f, i]
+                        difference = scratch[f, p] - scratch[f, i]
                         D += difference * difference
-                    lowered[p] = D if D < near[p] else near[p]
+                    improved[p] = D if D < near[p] else near[p]
                 if trial < n_trials:
-                    potential = sum_terms(lowered, w, low, high, spare, terms, term_bits)
-                    if best < 0 or potential < least:
-                        best, least = i, potential
-            near, lowered = lowered, near
+                    potential = sum_terms(improved, w, low, high, spare, terms, term_bits)
+                    if best < 0 or potential < best_potential:
+                        best, best_potential = i, potential
+            near, improved = improved, near
             rows[seed] = best
         return len(rows)
 

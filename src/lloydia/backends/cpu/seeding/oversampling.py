@@ -1,4 +1,4 @@
-"""k-means||'s rounds: rows chosen by numbers of their own, and added as seeds all at once."""
+"""The rounds of k-means||: each row is chosen or not by its own random number."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["extend", "loads", "sample"]
 
 @kernel
 def uniform(key, i):
-    """Return row i's number; see :mod:`lloydia.exact.counter`."""
+    """Return the random number of row `i`; see :mod:`lloydia.exact.counter`."""
     z = key + np.uint64(i + 1) * np.uint64(GOLDEN)
     z = (z ^ (z >> np.uint64(MIX[0][0]))) * np.uint64(MIX[0][1])
     z = (z ^ (z >> np.uint64(MIX[1][0]))) * np.uint64(MIX[1][1])
@@ -26,7 +26,21 @@ def uniform(key, i):
 
 @kernel
 def choose_rows(nearest, weights, start, stop, low, high, key, before, factor, total, rows):
-    """Write the rows that :func:`lloydia.exact.counter.chosen` would return; count them."""
+    """Choose rows as :func:`lloydia.exact.counter.chosen` does; return how many.
+
+    Parameters
+    ----------
+    nearest, weights : IN, ndarray (n,), float64
+        `weights` may be empty.
+    start, stop : int
+    low, high : float
+        Powers of two whose product brings weight times D to its grid.
+    key : uint64
+    before : int
+        Rows of other parts that come before row 0.
+    factor, total : float
+    rows : OUT, ndarray (stop - start,), int64
+    """
     count = 0
     for i in range(start, stop):
         w = weights[i] if len(weights) else 1.0
@@ -38,8 +52,8 @@ def choose_rows(nearest, weights, start, stop, low, high, key, before, factor, t
 
 
 @kernel
-def fold(start, stop, labels, D, before, nearest, owners):
-    """Take the nearest of new seeds where it is nearer; they are numbered from `before` on."""
+def merge(start, stop, labels, D, before, nearest, owners):
+    """Lower D of rows, and change their owners, by new seeds that are numbered from `before`."""
     for i in range(start, stop):
         if before == 0 or D[i] < nearest[i]:
             nearest[i] = D[i]
@@ -54,7 +68,7 @@ def add_loads(owners, weights, start, stop, low, high, out):
 
 
 def sample(
-    engine: Oversampled, key: int, factor: float, total: int, before: int, grid: tuple[int, int]
+    seeder: Oversampled, key: int, factor: float, total: int, before: int, grid: tuple[int, int]
 ) -> NDArray[np.int64]:
     """Return the chosen rows, ascending; `before` rows of other parts come first."""
     low, high = exact.two_factors(grid[0] - grid[1])
@@ -63,40 +77,39 @@ def sample(
     def task(thread: int, start: int, stop: int) -> None:
         rows = np.empty(stop - start, dtype=np.int64)
         count = choose_rows(
-            engine.nearest, engine.weights, start, stop, low, high, np.uint64(key), before,
+            seeder.nearest, seeder.dataset.weights, start, stop, low, high, np.uint64(key), before,
             factor, float(total), rows,
         )  # fmt: skip
         found[start] = rows[:count].copy()
 
-    engine.each_block(task, 4.0)
+    seeder.dataset.each_block(task, 4.0)
     return np.concatenate([found[start] for start in sorted(found)])
 
 
-def extend(engine: Oversampled, centers: NDArray) -> None:
-    """Make rows of any part, dense, seeds; remember which is nearest to each row."""
-    if engine.n_seeds == 0:
-        engine.owners = np.empty(engine.n_samples, dtype=np.int32)
-    engine.classify(centers)
-    labels, before = engine.labels(), engine.n_seeds
-    D = engine.own_distances(labels, centers)
-    engine.each_block(
-        lambda t, a, b: fold(a, b, labels, D, before, engine.nearest, engine.owners), 1.0
+def extend(seeder: Oversampled, centers: NDArray) -> None:
+    """Make dense rows of any part seeds, and remember each row's nearest seed."""
+    if seeder.n_seeds == 0:
+        seeder.owners = np.empty(seeder.dataset.n_samples, dtype=np.int32)
+    labels, before = seeder.nearest_of(centers), seeder.n_seeds
+    D = seeder.dataset.own_distances(labels, centers)
+    seeder.dataset.each_block(
+        lambda t, a, b: merge(a, b, labels, D, before, seeder.nearest, seeder.owners), 1.0
     )
-    engine.n_seeds += len(centers)
-    engine.stale()
+    seeder.n_seeds += len(centers)
+    seeder.stale()
 
 
-def loads(engine: Oversampled) -> NDArray[np.int64]:
+def loads(seeder: Oversampled) -> NDArray[np.int64]:
     """Return the integer sum of the weights of each seed's rows, on the grid of all weights."""
-    whole = engine.magnitudes()
-    bits, exponent = exact.total_grid(whole.n_samples, whole.largest_weight)
+    magnitudes = seeder.dataset.magnitudes()
+    bits, exponent = exact.total_grid(magnitudes.n_samples, magnitudes.largest_weight)
     low, high = exact.two_factors(bits - exponent)
-    out = np.zeros((engine.n_threads, engine.n_seeds), dtype=np.int64)
+    out = np.zeros((seeder.dataset.n_threads, seeder.n_seeds), dtype=np.int64)
 
     def task(thread: int, start: int, stop: int) -> None:
-        own = np.zeros(engine.n_seeds, dtype=np.int64)
-        add_loads(engine.owners, engine.weights, start, stop, low, high, own)
+        own = np.zeros(seeder.n_seeds, dtype=np.int64)
+        add_loads(seeder.owners, seeder.dataset.weights, start, stop, low, high, own)
         out[thread] += own
 
-    engine.each_block(task, 2.0)
+    seeder.dataset.each_block(task, 2.0)
     return out.sum(axis=0)

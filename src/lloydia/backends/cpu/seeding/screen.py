@@ -33,14 +33,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lloydia.backends.cpu.runtime.compiled import minimum, part, subroutine
-from lloydia.backends.cpu.seeding.weights import MOST
+from lloydia.backends.cpu.seeding.weights import MAX_CANDIDATES
 from lloydia.backends.cpu.simd.frames import is_compact
 from lloydia.backends.cpu.simd.lanes import OCTET, ROWS, above
 
-__all__ = ["Screen", "aligned", "doubtful"]
+__all__ = ["Screen", "aligned", "list_reachable_rows"]
 
 # Up to here the 3 in e covers the factor 1 + 2 (d + 8) u for float32.
-MOST_FEATURES = 2**20
+MAX_FEATURES = 2**20
 
 
 def aligned(shape: tuple[int, int], dtype: Any) -> NDArray:
@@ -52,7 +52,7 @@ def aligned(shape: tuple[int, int], dtype: Any) -> NDArray:
 
 
 class Screen:
-    """Candidates as the kernels want them, and the test.
+    """Candidates in the layout that kernels read, and the test.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ class Screen:
     dtype : float32 or float64
         Of the rows.
     n_candidates : int
-        Most that there will be, up to 16.
+        The largest number that :meth:`load` may take, up to 16.
 
     Attributes
     ----------
@@ -86,9 +86,9 @@ class Screen:
         self.columns = aligned((d, octets), np.float64)
 
     def load(self, candidates: NDArray[np.float64]) -> tuple[float, float, float]:
-        """Take candidates (m, d); return the test.
+        """Store candidates (m, d); return the test.
 
-        That is e, ``e (C^2 + M C)`` scaled and what underflow may cost, and the scale.
+        The test is e, the scaled ``e (C^2 + M C)`` plus the error of underflow, and the scale.
         """
         m, d = candidates.shape
         b = candidates - self.origin
@@ -102,29 +102,42 @@ class Screen:
         self.panel[:, :m] = b.T * scale
         self.starts.fill(-np.inf)
         self.starts[0, :m] = starts * scale
-        spread = 3.0 * (d + 8) * (2.0**-24 if self.single else 2.0**-53)
-        spare = scale * (spread * (C * C + M * C) + (d + 4) * 2.0**-1072)
-        spare += d * (2.0**-140 if self.single else 2.0**-1060)
+        relative = 3.0 * (d + 8) * (2.0**-24 if self.single else 2.0**-53)
+        absolute = scale * (relative * (C * C + M * C) + (d + 4) * 2.0**-1072)
+        absolute += d * (2.0**-140 if self.single else 2.0**-1060)
         far = 2.0**120 if self.single else 2.0**1000
-        if d > MOST_FEATURES or not self.radius + 2.0 * M < far:
-            spare = math.inf
-        return spread, spare, scale
+        if d > MAX_FEATURES or not self.radius + 2.0 * M < far:
+            absolute = math.inf
+        return relative, absolute, scale
 
 
 @subroutine(inline="always")
-def doubtful(X, start, stop, panel, starts, test, nearest, norms, limits, bits, copies, hits):
-    """List the rows of a tile that some candidate may lower, with the bits of those; count them.
+def list_reachable_rows(
+    X, start, stop, panel, starts, test, nearest, norms, limits, bits, copies, hits
+):
+    """List the rows of a tile whose D some candidate may lower; return how many.
 
-    A hit is the number of the row in its tile and 16 bits, one a candidate.  `test` is
-    that of :class:`Screen`; `limits`, `bits` (TILE,) and `copies` (ROWS, d), for rows
-    that do not lie end to end, are scratch.
+    Parameters
+    ----------
+    X : IN, ndarray (n, d)
+    start, stop : int
+        The rows of the tile.
+    panel, starts, test : IN
+        Those of :class:`Screen`.
+    nearest, norms : IN, ndarray (n,), float64
+        D to the nearest and to the first seed.
+    limits, bits : scratch, ndarray (TILE,), X's type and uint16
+    copies : scratch, ndarray (ROWS, d), X's type
+        For rows that do not lie end to end.
+    hits : OUT, ndarray (n,), uint32
+        From `start` on, for each row: its number in the tile, then a bit a candidate.
     """
-    spread, spare, scale = test
+    relative, absolute, scale = test
     near, norm = part(nearest, start, stop), part(norms, start, stop)
-    # These loops are faster over ranges, see :mod:`runtime.counting`.
+    # `range` is faster than `upto` in these loops, see :mod:`runtime.counting`.
     for p in range(len(near)):
-        limits[p] = (0.5 * (norm[p] - near[p]) - spread * norm[p]) * scale - spare
-    # Addresses: a slice of an array costs as much as its comparison.
+        limits[p] = (0.5 * (norm[p] - near[p]) - relative * norm[p]) * scale - absolute
+    # Addresses, because slicing an array takes as long as comparing its values.
     d, size = X.shape[1], X.itemsize
     base, limit, bit = X.ctypes.data + start * d * size, limits.ctypes.data, bits.ctypes.data
     pitch, vector = panel.shape[1] * size, 8 * OCTET
@@ -137,12 +150,12 @@ def doubtful(X, start, stop, panel, starts, test, nearest, norms, limits, bits, 
                     copies[r, f] = X[start + p + r, f]
             rows = copies.ctypes.data
         for at in range(0, pitch, vector):
-            some, begin = panel.ctypes.data + at, starts.ctypes.data + at
-            above(X, rows, d, some, pitch, begin, at // size, limit, bit)
+            some, start_scores = panel.ctypes.data + at, starts.ctypes.data + at
+            above(X, rows, d, some, pitch, start_scores, at // size, limit, bit)
         limit += ROWS * size
         bit += ROWS * 2
     count = 0
     for p in range(stop - start):
-        hits[start + count] = np.uint32(p) << np.uint32(MOST) | bits[p]
+        hits[start + count] = np.uint32(p) << np.uint32(MAX_CANDIDATES) | bits[p]
         count += bits[p] != 0
     return count

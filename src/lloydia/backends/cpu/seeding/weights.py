@@ -1,8 +1,8 @@
-"""Weight times distance as integers, tile by tile: what k-means++ draws from.
+"""Weight times distance as integers, tile by tile: k-means++ draws rows from these.
 
-A tile is TILE consecutive rows.  For each the seedings keep the integer sum of its terms, so that a
-draw looks at one tile's rows only, and the largest term, from which the grid follows.  Both change
-by what the rows that a new seed lowers lose.
+A tile is TILE consecutive rows, and a term is a row's weight times its D.  For each tile a seeding
+keeps the integer sum of its terms, so that a draw reads the rows of one tile only, and the largest
+term, from which the grid of the integers follows.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from lloydia.backends.cpu.runtime.compiled import LEAN, kernel, part, subroutine
 from lloydia.backends.cpu.runtime.counting import upto
 
 __all__ = [
-    "LOW",
-    "MOST",
+    "LOW_DIM",
+    "MAX_CANDIDATES",
     "ROUNDER",
     "TILE",
     "draw",
@@ -31,16 +31,15 @@ __all__ = [
 
 TILE = 256
 
-# Features up to which all distances are canonical from the start.
-LOW = 8
+# Up to so many features, canonical distances are evaluated for all rows, without a screen.
+LOW_DIM = 8
 
-# Candidates that are weighed at a time.  A hit is a row that some of them lower: its number in the
-# tile, then a bit a candidate.
-MOST = 16
+# Candidates that are evaluated at a time.  A row whose D some of them lower is listed as its number
+# in the tile, shifted by so many bits, and a bit a candidate.
+MAX_CANDIDATES = 16
 
-
-# Adding it to a number of magnitude up to 2**51 rounds that to an integer, ties to even, and leaves
-# it in the low bits: rint in one instruction, of which every host has vectors.
+# Adding this to a number of magnitude up to 2**51 rounds it to an integer, ties to even, and leaves
+# that in the low bits.  Every processor has vectors of this instruction, unlike of rint.
 ROUNDER = 1.5 * 2.0**52
 ROUNDER_BITS = int(np.float64(ROUNDER).view(np.int64))
 
@@ -64,8 +63,8 @@ def fixed(typingctx, D, w, low, high):
 def sum_and_top(near, w, low, high, terms, bits):
     """Return the sum of :func:`fixed` over the rows of a tile, and the largest weight times D.
 
-    A vector at a time: floats of one sign order as integers.  `terms` is scratch for TILE numbers,
-    and `bits` the same memory as integers.
+    Non-negative floats are compared as integers, which vectorises.  `terms` is scratch for TILE
+    numbers, `bits` the same memory as int64.
     """
     top = total = np.int64(0)
     for p in upto(len(near)):
@@ -82,7 +81,21 @@ def sum_and_top(near, w, low, high, terms, bits):
 
 @kernel(**LEAN)
 def survey(nearest, weights, first, last, low, high, terms, bits, totals, tops):
-    """Write the integer sums and the largest terms of the tiles whose largest is NaN."""
+    """Sum the terms of tiles `first` to `last` whose largest term is not known.
+
+    Parameters
+    ----------
+    nearest : IN, ndarray (n,), float64
+        D of each row.
+    weights : IN, ndarray (n,) or (0,), float64
+    low, high : float
+        Powers of two whose product brings a term to its grid.
+    terms, bits : scratch, ndarray (TILE,), float64 and int64
+        The same memory.
+    totals : OUT, ndarray (n_tiles,), int64
+    tops : IN/OUT, ndarray (n_tiles,), float64
+        The largest terms; NaN marks those to compute.
+    """
     for tile in upto(first, last):
         top = tops[tile]
         if top != top:
@@ -92,16 +105,16 @@ def survey(nearest, weights, first, last, low, high, terms, bits, totals, tops):
 
 
 @subroutine(inline="always")
-def find(nearest, weights, totals, low, high, rest):
-    """Return the first row whose running integer sum exceeds `rest`, which is below that of all."""
+def find(nearest, weights, totals, low, high, remainder):
+    """Return the first row whose running integer sum exceeds `remainder`, less than the total."""
     tile = 0
-    while rest >= totals[tile]:
-        rest -= totals[tile]
+    while remainder >= totals[tile]:
+        remainder -= totals[tile]
         tile += 1
     i = tile * TILE
     while True:
-        rest -= fixed(nearest[i], weights[i] if len(weights) else 1.0, low, high)
-        if rest < 0:
+        remainder -= fixed(nearest[i], weights[i] if len(weights) else 1.0, low, high)
+        if remainder < 0:
             return i
         i += 1
 
@@ -114,10 +127,10 @@ def draw(nearest, weights, totals, low, high, targets, rows):
 
 
 def everywhere(hits: NDArray[np.uint32], counts: NDArray[np.int64]) -> None:
-    """List every row of every tile as a hit of candidate 0."""
-    pattern = (np.arange(TILE) << MOST | 1).astype(np.uint32)
-    whole = len(hits) - len(hits) % TILE
-    hits[:whole].reshape(-1, TILE)[:] = pattern
-    hits[whole:] = pattern[: len(hits) - whole]
+    """List every row of every tile, as one that candidate 0 lowers."""
+    pattern = (np.arange(TILE) << MAX_CANDIDATES | 1).astype(np.uint32)
+    n_whole = len(hits) - len(hits) % TILE
+    hits[:n_whole].reshape(-1, TILE)[:] = pattern
+    hits[n_whole:] = pattern[: len(hits) - n_whole]
     counts.fill(TILE)
     counts[-1] = len(hits) - (len(counts) - 1) * TILE

@@ -16,8 +16,8 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from lloydia.backends.cpu.runtime.compiled import subroutine
+from lloydia.backends.cpu.simd.microkernel_rows_in_lanes import ADDRESS
 from lloydia.backends.cpu.simd.pairs import ABREAST, KIB, TILE, compiled_for
-from lloydia.backends.cpu.simd.points import ADDRESS
 
 __all__ = ["AVAILABLE", "begin", "depth_of", "end", "multiply"]
 

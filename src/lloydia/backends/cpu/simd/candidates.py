@@ -1,9 +1,10 @@
-"""The two inner loops of filtering, with explicit vectors of the host.
+"""The two inner loops of filtering, with explicit vectors of the processor.
 
-:func:`narrow` looks at centres side by side, :func:`nearest` at the rows of a tile.  `axes` is a
-tuple of d numbers: its type tells the number of features, so that the loops over them are unrolled.
-Lists of candidates are feature-major, ``lists[f, j]`` float64 with `pitch` bytes a feature, in the
-order of their names; a list has room for WIDTH entries more than it holds.
+:func:`prune_candidates` compares centres with a box, one a lane; :func:`nearest` compares the rows
+of a tile, one a lane, with the centres that are left.  `axes` is a tuple of d numbers: its type
+gives the number of features, so that the loops over them are unrolled.  Lists of candidates are
+feature-major, ``lists[f, j]`` float64 with `pitch` bytes a feature, in the order of their names; a
+list has room for WIDTH entries more than it has.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from lloydia.algorithms.filtering import TILE
-from lloydia.backends.cpu.simd.micro import LANES
+from lloydia.backends.cpu.simd.microkernel_centers_in_lanes import LANES
 from lloydia.exact.distance import relative_error
 
-__all__ = ["WIDTH", "differing", "lowest_bit", "narrow", "nearest"]
+__all__ = ["WIDTH", "differing", "lowest_bit", "nearest", "prune_candidates"]
 
 WIDTH = LANES // 2
 
@@ -88,7 +89,7 @@ def _nearest(d, kind):
     def codegen(context, builder, sig, args):
         _, _, x, lists, pitch, names, count, fresh = args
         memory = _Memory(builder)
-        least = [cgutils.alloca_once(builder, _VECTOR) for _ in range(nv)]
+        smallest = [cgutils.alloca_once(builder, _VECTOR) for _ in range(nv)]
         index = [cgutils.alloca_once(builder, _NAMES) for _ in range(nv)]
         for group in range(0, TILE, nv * WIDTH):
             rows = [group + v * WIDTH for v in range(nv)]
@@ -102,7 +103,7 @@ def _nearest(d, kind):
             if kind != _DOUBLE:
                 X = [[builder.fpext(value, _VECTOR) for value in values] for values in X]
             for v in range(nv):
-                builder.store(_FAR, least[v])
+                builder.store(_FAR, smallest[v])
                 builder.store(ir.Constant(_NAMES, None), index[v])
             with cgutils.for_range(builder, count) as loop:
                 at = builder.mul(loop.index, _ADDRESS(8))
@@ -118,9 +119,9 @@ def _nearest(d, kind):
                         difference = builder.fsub(value, c)
                         square = builder.fmul(difference, difference)
                         D = square if D is None else builder.fadd(D, square)
-                    before = builder.load(least[v])
+                    before = builder.load(smallest[v])
                     nearer = builder.fcmp_ordered("<", D, before)
-                    builder.store(builder.select(nearer, D, before), least[v])
+                    builder.store(builder.select(nearer, D, before), smallest[v])
                     builder.store(builder.select(nearer, name, builder.load(index[v])), index[v])
             for row, value in zip(rows, index):
                 memory.store(builder.load(value), fresh, 4 * row)
@@ -131,15 +132,15 @@ def _nearest(d, kind):
 
 @intrinsic
 def nearest(typingctx, axes, example, x, lists, pitch, names, count, fresh):
-    """Write the names of the candidates with the least canonical D, the first of equals.
+    """Write the names of the candidates with the smallest canonical D, the first of equals.
 
     Parameters
     ----------
     axes : tuple of d numbers
     example : a number of X's type
-    x : address of a tile (d, TILE)
-    lists, pitch, names, count : the candidates; names are int32
-    fresh : address of TILE int32
+    x : IN, address of a tile (d, TILE)
+    lists, pitch, names, count : IN, the candidates; names are int32
+    fresh : OUT, address of TILE int32
     """
     signature = types.void(axes, example, *[types.intp] * 6)
     return signature, _nearest(len(axes), _kind(example))
@@ -160,8 +161,8 @@ def _frame_box(builder, memory, low, high, d, kind):
     return middle, half
 
 
-def _narrow(d, kind):
-    """Return the code of :func:`narrow`: distances to the middle, then the test of each."""
+def _prune_candidates(d, kind):
+    """Return the code of :func:`prune_candidates`: distances to the middle, then the tests."""
     r = relative_error(d)
 
     def codegen(context, builder, sig, args):
@@ -180,7 +181,7 @@ def _narrow(d, kind):
             base = builder.trunc(builder.mul(step, _ADDRESS(WIDTH)), _INT)
             return builder.add(_splat(builder, base), _LANES)
 
-        least = cgutils.alloca_once_value(builder, _FAR)
+        smallest = cgutils.alloca_once_value(builder, _FAR)
         where = cgutils.alloca_once_value(builder, ir.Constant(_NAMES, None))
         m = [_splat(builder, value) for value in middle]
         with cgutils.for_range(builder, steps) as loop:
@@ -191,12 +192,12 @@ def _narrow(d, kind):
                 D = _muladd(builder, difference, difference, D)
             D = builder.select(builder.icmp_signed("<", place, length), D, _FAR)
             memory.store(D, distance, at)
-            before = builder.load(least)
+            before = builder.load(smallest)
             nearer = builder.fcmp_ordered("<", D, before)
-            builder.store(builder.select(nearer, D, before), least)
+            builder.store(builder.select(nearer, D, before), smallest)
             builder.store(builder.select(nearer, place, builder.load(where)), where)
 
-        D, place = builder.load(least), builder.load(where)
+        D, place = builder.load(smallest), builder.load(where)
         low = _call(builder, f"llvm.vector.reduce.fmin.v{WIDTH}f64", _DOUBLE, D, fastmath=("nnan",))
         here = builder.select(
             builder.fcmp_ordered("==", D, _splat(builder, low)),
@@ -229,34 +230,35 @@ def _narrow(d, kind):
                 gap = _call(builder, f"llvm.fabs.v{WIDTH}f64", _VECTOR, builder.fsub(C[f], near[f]))
                 reach = _muladd(builder, gap, width[f], reach)
             D = builder.fmul(memory.load(distance, at, _VECTOR), shrink)
+            # (1 - 4 r) |m - c|^2 > |m - z|^2 + 2 G + 8 r U + 2**-960 (algorithms.filtering).
             out = builder.fcmp_ordered(">", D, reach)
-            keep = builder.and_(builder.not_(out), builder.icmp_signed("<", place, length))
+            mask = builder.and_(builder.not_(out), builder.icmp_signed("<", place, length))
             name = memory.load(builder.add(names, builder.lshr(at, _ADDRESS(1))), 0, _NAMES)
             to = builder.load(left)
             target_at = builder.mul(to, _ADDRESS(8))
             for f in range(d):
-                memory.store(_compress(builder, C[f], keep), target[f], target_at)
+                memory.store(_compress(builder, C[f], mask), target[f], target_at)
             memory.store(
-                _compress(builder, name, keep), names_out, builder.lshr(target_at, _ADDRESS(1))
+                _compress(builder, name, mask), names_out, builder.lshr(target_at, _ADDRESS(1))
             )
-            bits = builder.bitcast(keep, ir.IntType(WIDTH))
-            kept = _call(builder, f"llvm.ctpop.i{WIDTH}", ir.IntType(WIDTH), bits)
-            builder.store(builder.add(to, builder.zext(kept, _ADDRESS)), left)
+            bits = builder.bitcast(mask, ir.IntType(WIDTH))
+            n_left = _call(builder, f"llvm.ctpop.i{WIDTH}", ir.IntType(WIDTH), bits)
+            builder.store(builder.add(to, builder.zext(n_left, _ADDRESS)), left)
         return builder.load(left)
 
     return codegen
 
 
-def _compress(builder, value, keep):
+def _compress(builder, value, mask):
     suffix = f"v{WIDTH}f64" if value.type == _VECTOR else f"v{WIDTH}i32"
     undefined = ir.Constant(value.type, ir.Undefined)
     return _call(
-        builder, f"llvm.experimental.vector.compress.{suffix}", value.type, value, keep, undefined
+        builder, f"llvm.experimental.vector.compress.{suffix}", value.type, value, mask, undefined
     )
 
 
 @intrinsic
-def narrow(
+def prune_candidates(
     typingctx, axes, example, low, high, lists, pitch, names, count, distance, lists_out, names_out
 ):
     """Write the candidates that the test of filtering leaves; return how many.
@@ -265,13 +267,13 @@ def narrow(
     ----------
     axes : tuple of d numbers
     example : a number of X's type
-    low, high : addresses of the sides of a box (d,), X's type
-    lists, pitch, names, count : the candidates
-    distance : address of ``count + WIDTH`` float64, overwritten
-    lists_out, names_out : where the result goes
+    low, high : IN, addresses of the sides of a box (d,), X's type
+    lists, pitch, names, count : IN, the candidates
+    distance : scratch, address of ``count + WIDTH`` float64
+    lists_out, names_out : OUT, the candidates that are left
     """
     signature = types.intp(axes, example, *[types.intp] * 9)
-    return signature, _narrow(len(axes), _kind(example))
+    return signature, _prune_candidates(len(axes), _kind(example))
 
 
 @intrinsic

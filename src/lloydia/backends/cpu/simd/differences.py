@@ -1,6 +1,6 @@
 """The distance of a row to one centre in float32, as a sum of squared differences.
 
-Explicit vectors over the features; :mod:`lloydia.algorithms.geometry` derives the error.
+The features are in explicit vectors; :mod:`lloydia.algorithms.geometry` derives the error.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
-from lloydia.backends.cpu.simd.micro import LANES
+from lloydia.backends.cpu.simd.microkernel_centers_in_lanes import LANES
 
 __all__ = ["difference"]
 

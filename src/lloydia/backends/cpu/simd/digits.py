@@ -10,7 +10,7 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from lloydia.backends.cpu.simd.limbs import WIDTH
-from lloydia.backends.cpu.simd.points import splat
+from lloydia.backends.cpu.simd.microkernel_rows_in_lanes import splat
 
 __all__ = ["add_limbs"]
 
@@ -67,11 +67,11 @@ def _read_column(builder, load, shape, bits):
     small = builder.shl(builder.sub(_ADDRESS(1023), bits), _ADDRESS(52))
     small = splat(builder, builder.bitcast(small, _DOUBLE), _DOUBLES)
     last = builder.sub(n_limbs, _ADDRESS(1))
-    # What comes after so many limbs is less than anything that counts.
-    begin = builder.sdiv(builder.add(bits, _ADDRESS(119)), bits)
+    # Later limbs are too small to change the result.
+    first_limb = builder.sdiv(builder.add(bits, _ADDRESS(119)), bits)
     with cgutils.for_range(builder, n_limbs) as loop:
         limb = builder.sub(last, loop.index)
-        # On what the limb after this one carried.
+        # `digits` starts with the carry of the limb after this one.
         with cgutils.for_range(builder, n_parts) as inner:
             total = builder.add(builder.load(digits), load(inner.index, limb))
             builder.store(total, digits)
@@ -85,28 +85,33 @@ def _read_column(builder, load, shape, bits):
         hides = builder.and_(
             builder.icmp_signed("==", digit, _NOTHING), builder.icmp_signed("!=", before, _NOTHING)
         )
-        # The last time it is asked is at the first limb.
+        # The value of the last turn, which is the first limb, stays.
         builder.store(hides, hidden)
         builder.store(builder.or_(before, digit), seen)
-        counts = builder.icmp_signed("<", limb, begin)
+        counts = builder.icmp_signed("<", limb, first_limb)
         a, b = (builder.select(counts, builder.load(place), _ZERO) for place in (high, low))
         top = builder.sitofp(digit, _DOUBLES)
-        rest = builder.sub(digit, builder.fptosi(top, _INTEGERS))
-        rest = builder.sitofp(rest, _DOUBLES)
+        remainder = builder.sub(digit, builder.fptosi(top, _INTEGERS))
+        remainder = builder.sitofp(remainder, _DOUBLES)
         h, error = _two_sum(builder, top, builder.fmul(a, small))
-        rest = builder.fadd(error, builder.fadd(rest, builder.fmul(b, small)))
-        for value, place in zip(_two_sum(builder, h, rest), (high, low), strict=True):
+        remainder = builder.fadd(error, builder.fadd(remainder, builder.fmul(b, small)))
+        for value, place in zip(_two_sum(builder, h, remainder), (high, low), strict=True):
             builder.store(value, place)
     return [builder.load(place) for place in (high, low, hidden)]
 
 
 @intrinsic
 def add_limbs(typingctx, parts, j, bits, numbers):
-    """Add the threads' limbs of cluster `j`, carry, and add those up as two floats a number.
+    """Add the threads' limbs of cluster `j`, carry, and return the sums as two floats a number.
 
-    It does what `carry` and `significand` of exact.means do, for numbers that begin with the first
-    limb or are 0; it returns whether there are others.  `numbers` (2, d + 1 or more), padded to a
-    multiple of WIDTH, receives the floats.
+    It does what `carry` and `significand` of exact.means do, for numbers that begin in the first
+    limb or are 0; it returns whether there are others.
+
+    Parameters
+    ----------
+    parts : IN, ndarray (n_threads, n_limbs, k or more, d + 1 or more), int64
+    numbers : OUT, ndarray (2, d + 1 or more), float64
+        Padded to a multiple of WIDTH.
     """
     signature = types.boolean(parts, types.int64, types.int64, numbers)
 

@@ -1,7 +1,7 @@
-"""Vector units that multiply pairs: AVX-512's of bfloat16, twice the products of float32's.
+"""Vector units that multiply pairs of bfloat16: AVX-512, twice the products of float32.
 
-Layouts are those of :mod:`pairs`.  The leading parts alone take half of the time of a product in
-float32; all three would take more, and are not made.
+Layouts are those of :mod:`pairs`.  Multiplying the heads alone takes half the time of float32; all
+three products would take more, and are not made.
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from lloydia.backends.cpu.simd.pairs import ABREAST, KIB, TILE, compiled_for
-from lloydia.backends.cpu.simd.points import (
+from lloydia.backends.cpu.simd.microkernel_rows_in_lanes import (
     ADDRESS,
     BYTES,
     INT,
@@ -21,14 +20,16 @@ from lloydia.backends.cpu.simd.points import (
     load,
     store,
 )
+from lloydia.backends.cpu.simd.pairs import ABREAST, KIB, TILE, compiled_for
 
 __all__ = ["AVAILABLE", "depth_of", "multiply"]
 
-# Not beside matrix units, even where a process may not use those: kernels on the disk do not know.
+# Not on processors with matrix units, even if a process may not use those: kernels on disk do not
+# depend on what a process may use.
 AVAILABLE = compiled_for("avx512bf16") and not compiled_for("amx-bf16")
 
-# Centres whose scores are added up together: with ABREAST vectors of points, 16 of 32 registers.
-TOGETHER = 8
+# Centres whose scores are summed at a time: with ABREAST vectors of rows, 16 of 32 registers.
+UNROLLED_CENTERS = 8
 
 
 def depth_of(n_columns: int) -> int:
@@ -42,7 +43,7 @@ def depth_of(n_columns: int) -> int:
 
 def _dot(builder, total, a, b):
     """Return a total and, lane by lane, the products of two pairs."""
-    # LLVM since 20 wants pairs of bfloat16, and makes them of these.
+    # Since LLVM 20 the arguments are pairs of bfloat16, to which it converts these.
     kind = ir.FunctionType(VECTOR, [VECTOR, IVECTOR, IVECTOR])
     name = "llvm.x86.avx512bf16.dpbf16ps.512"
     code = cgutils.get_or_insert_function(builder.module, kind, name)
@@ -69,15 +70,15 @@ def multiply(typingctx, points, n_columns, panel, starts, scores):
 
     def codegen(context, builder, sig, args):
         points, n_columns, panel, starts, scores = args
-        with cgutils.for_range(builder, _number(ABREAST * TILE // TOGETHER)) as loop:
+        with cgutils.for_range(builder, _number(ABREAST * TILE // UNROLLED_CENTERS)) as loop:
             # The rows of a tile are as far apart in a panel as in starts and in scores.
-            first = builder.mul(loop.index, _number(64 * TOGETHER))
+            first = builder.mul(loop.index, _number(64 * UNROLLED_CENTERS))
             tile = builder.udiv(first, _number(KIB))
             centres = builder.add(panel, first)
             start = builder.add(starts, first)
             totals = [
                 [cgutils.alloca_once(builder, VECTOR) for _ in range(ABREAST)]
-                for _ in range(TOGETHER)
+                for _ in range(UNROLLED_CENTERS)
             ]
             for c, row in enumerate(totals):
                 for total in row:

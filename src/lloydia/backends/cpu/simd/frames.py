@@ -1,8 +1,8 @@
-"""Rows in their frame: ``(x - origin) * scale`` in float32, a point in every lane.
+"""Framed rows: ``(x - origin) * scale`` in float32, transposed so that a row is in every lane.
 
-Where a row's features lie side by side, PIECE of them are loaded at once and turned in registers;
-rows that lie end to end and have few are taken apart by shuffles; else each value is gathered.
-All three compute the same numbers.
+If a row's features lie side by side, BLOCK of them are loaded at once and transposed in registers;
+rows that lie end to end and have few features are taken apart by shuffles; otherwise each value is
+gathered.  All three compute the same numbers.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from lloydia.backends.cpu.simd.points import (
+from lloydia.backends.cpu.simd.microkernel_rows_in_lanes import (
     ADDRESS,
     BYTES,
     FLOAT,
@@ -27,20 +27,27 @@ from lloydia.backends.cpu.simd.points import (
     store,
 )
 
-__all__ = ["ask", "fetch", "frame_group", "frame_run", "is_compact", "is_narrow"]
+__all__ = [
+    "emit_prefetch",
+    "frame_group",
+    "frame_interleaved",
+    "is_compact",
+    "is_interleaved",
+    "prefetch",
+]
 
-# Features up to which rows that lie end to end are put in lanes by shuffles.
-NARROW = 4
+# Up to so many features, rows that lie end to end are taken apart by shuffles.
+INTERLEAVED_FEATURES = 4
 
 # Features of a row that are loaded at once.
-PIECE = min(LANES, 8)
+BLOCK = min(LANES, 8)
 
 # Bytes of a cache line.
 LINE = 64
 
 
-def prefetch(builder, address):
-    """Ask for a cache line."""
+def emit_prefetch_line(builder, address):
+    """Emit the prefetch of a cache line."""
     byte = ir.IntType(8).as_pointer()
     kind = ir.FunctionType(ir.VoidType(), [byte, INT, INT, INT])
     function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
@@ -68,8 +75,8 @@ def framed(builder, x, origin, scale):
     name = f"llvm.fmuladd.v{kind.count}f{8 * size_of(kind.element)}"
     muladd = cgutils.get_or_insert_function(builder.module, ir.FunctionType(kind, [kind] * 3), name)
     value = builder.call(muladd, [x, factor, builder.fneg(builder.fmul(origin, factor))])
-    narrow = ir.VectorType(FLOAT, kind.count)
-    return value if kind == narrow else builder.fptrunc(value, narrow)
+    floats = ir.VectorType(FLOAT, kind.count)
+    return value if kind == floats else builder.fptrunc(value, floats)
 
 
 def gathered(builder, kind, rows, stride, span, frame, out):
@@ -101,9 +108,9 @@ def transposed(builder, rows):
     A bit of the lane changes places with that bit of the vector's number, one after the other.
     """
     for bit in (1, 2, 4):
-        if bit < PIECE:
+        if bit < BLOCK:
             before, rows = rows, list(rows)
-            for i in (i for i in range(PIECE) if not i & bit):
+            for i in (i for i in range(BLOCK) if not i & bit):
                 low = [lane ^ bit | LANES if lane & bit else lane for lane in range(LANES)]
                 high = [lane | LANES if lane & bit else lane | bit for lane in range(LANES)]
                 for to, lanes in ((i, low), (i | bit, high)):
@@ -112,43 +119,43 @@ def transposed(builder, rows):
     return rows
 
 
-def turned(builder, kind, rows, n_pieces, frame, out):
-    """Do what :func:`gathered` does for pieces of PIECE features that lie side by side.
+def turned(builder, kind, rows, n_blocks, frame, out):
+    """Do what :func:`gathered` does for blocks of BLOCK features that lie side by side.
 
     Here `rows` is a list of addresses.
     """
     (origin, scale), size = frame, size_of(kind)
-    run = ir.VectorType(kind, PIECE)
-    with cgutils.for_range(builder, n_pieces) as loop:
-        first = builder.mul(loop.index, ir.Constant(ADDRESS, PIECE))
+    run = ir.VectorType(kind, BLOCK)
+    with cgutils.for_range(builder, n_blocks) as loop:
+        first = builder.mul(loop.index, ir.Constant(ADDRESS, BLOCK))
         offset = builder.mul(first, ir.Constant(ADDRESS, size))
         m = load(builder, builder.add(origin, offset), 0, run, size)
-        pieces = []
+        blocks = []
         for lane in range(LANES):
             row = builder.add(rows[lane], offset)
-            pieces.append(framed(builder, load(builder, row, 0, run, size), m, scale))
-        if PIECE < LANES:
+            blocks.append(framed(builder, load(builder, row, 0, run, size), m, scale))
+        if BLOCK < LANES:
             both = ir.Constant(IVECTOR, list(range(LANES)))
-            pairs = zip(pieces[:PIECE], pieces[PIECE:], strict=True)
-            pieces = [builder.shuffle_vector(*pair, both) for pair in pairs]
-        for i, value in enumerate(transposed(builder, pieces)):
+            pairs = zip(blocks[:BLOCK], blocks[BLOCK:], strict=True)
+            blocks = [builder.shuffle_vector(*pair, both) for pair in pairs]
+        for i, value in enumerate(transposed(builder, blocks)):
             out(value, builder.add(first, ir.Constant(ADDRESS, i)))
 
 
-def ask(builder, address, size):
-    """Ask for the cache lines of `size` bytes from an address on."""
+def emit_prefetch(builder, address, size):
+    """Emit the prefetch of the cache lines of `size` bytes from an address on."""
     with cgutils.for_range_slice(
         builder, ir.Constant(ADDRESS, 0), size, ir.Constant(ADDRESS, LINE)
     ) as (offset, _):
-        prefetch(builder, builder.add(address, offset))
+        emit_prefetch_line(builder, builder.add(address, offset))
 
 
 @intrinsic
-def fetch(typingctx, address, size):
-    """Ask for the cache lines of `size` bytes from an address on."""
+def prefetch(typingctx, address, size):
+    """Prefetch the cache lines of `size` bytes from an address on."""
 
     def codegen(context, builder, sig, args):
-        ask(builder, *args)
+        emit_prefetch(builder, *args)
         return context.get_dummy_value()
 
     return types.void(types.intp, types.intp), codegen
@@ -166,7 +173,7 @@ def axes_of(shape):
 
 @intrinsic
 def is_compact(typingctx, X):
-    """Return whether rows are known to lie end to end when it is compiled."""
+    """Return whether rows lie end to end: a constant of the compiled code."""
 
     def codegen(context, builder, sig, args):
         return ir.Constant(ir.IntType(1), X.layout == "C")
@@ -175,12 +182,12 @@ def is_compact(typingctx, X):
 
 
 @intrinsic
-def is_narrow(typingctx, shape):
-    """Return whether rows of that shape may go to :func:`frame_run`: known when compiled."""
-    narrow = 0 < axes_of(shape) <= NARROW
+def is_interleaved(typingctx, shape):
+    """Return whether :func:`frame_interleaved` frames rows of that shape: a constant."""
+    floats = 0 < axes_of(shape) <= INTERLEAVED_FEATURES
 
     def codegen(context, builder, sig, args):
-        return ir.Constant(ir.IntType(1), narrow)
+        return ir.Constant(ir.IntType(1), floats)
 
     return types.boolean(shape), codegen
 
@@ -197,11 +204,21 @@ def _places(builder, y, squares, g):
 def frame_group(typingctx, shape, addresses, X, origin, scale, y, squares, g):
     """Write ``(x - origin) * scale`` of a group of rows to `y`, and bounds on their squared norms.
 
-    `addresses` are those of the first values of the GROUP rows, which are of `X`; `shape` says how
-    many features there are.  Group `g` of `y` and of `squares` receives them; all are arrays.
+    Parameters
+    ----------
+    shape
+        See :mod:`scan.group_scores`.
+    addresses : IN, ndarray (GROUP,), int64
+        The first value of each row.
+    X : array
+        Only its type and strides are used.
+    origin, scale : IN
+        The frame.
+    y, squares : OUT
+        Group `g` of them is written.
     """
     signature = types.void(shape, addresses, X, origin, scale, y, squares, types.intp)
-    double, short = scale == types.float64, 0 < axes_of(shape) < PIECE
+    double, short = scale == types.float64, 0 < axes_of(shape) < BLOCK
 
     def codegen(context, builder, sig, args):
         _, addresses, X, origin, scale, y, squares, g = args
@@ -212,10 +229,10 @@ def frame_group(typingctx, shape, addresses, X, origin, scale, y, squares, g):
         y, squares = _places(builder, y, squares, g)
         kind = ir.DoubleType() if double else FLOAT
         beside = builder.icmp_signed("==", stride, ir.Constant(ADDRESS, size_of(kind)))
-        n_pieces = builder.udiv(n_features, ir.Constant(ADDRESS, PIECE))
-        n_pieces = builder.select(beside, n_pieces, ir.Constant(ADDRESS, 0))
-        n_pieces = ADDRESS(0) if short else n_pieces
-        span = builder.mul(n_pieces, ir.Constant(ADDRESS, PIECE)), n_features
+        n_blocks = builder.udiv(n_features, ir.Constant(ADDRESS, BLOCK))
+        n_blocks = builder.select(beside, n_blocks, ir.Constant(ADDRESS, 0))
+        n_blocks = ADDRESS(0) if short else n_blocks
+        span = builder.mul(n_blocks, ir.Constant(ADDRESS, BLOCK)), n_features
         total = cgutils.alloca_once(builder, VECTOR)
         with cgutils.for_range(builder, ADDRESS(VECTORS)) as loop:
             offset = builder.mul(loop.index, ADDRESS(BYTES))
@@ -231,7 +248,7 @@ def frame_group(typingctx, shape, addresses, X, origin, scale, y, squares, g):
 
             if not short:
                 each = [load(builder, table, 8 * i, ADDRESS, 8) for i in range(LANES)]
-                turned(builder, kind, each, n_pieces, (origin, scale), out)
+                turned(builder, kind, each, n_blocks, (origin, scale), out)
             rows = load(builder, table, 0, ir.VectorType(ADDRESS, LANES), 8)
             gathered(builder, kind, rows, stride, span, (origin, scale), out)
             square = grown(builder, builder.load(total), n_features)
@@ -242,10 +259,10 @@ def frame_group(typingctx, shape, addresses, X, origin, scale, y, squares, g):
 
 
 @intrinsic
-def frame_run(typingctx, shape, X, first, origin, scale, y, squares, g):
-    """Do the same for a group of rows of `X` that are narrow and end to end, from `first` on.
+def frame_interleaved(typingctx, shape, X, first, origin, scale, y, squares, g):
+    """Do the same for a group of rows of `X` that lie end to end, from row `first` on.
 
-    For others there is no code: ask :func:`is_narrow` first.
+    Only for shapes for which :func:`is_interleaved` is true; for others no code is emitted.
     """
     signature = types.void(shape, X, types.intp, origin, scale, y, squares, types.intp)
     double, d = scale == types.float64, axes_of(shape)
@@ -253,7 +270,7 @@ def frame_run(typingctx, shape, X, first, origin, scale, y, squares, g):
     def codegen(context, builder, sig, args):
         _, X, first, origin, scale, y, squares, g = args
         kind, size = (ir.DoubleType(), 8) if double else (FLOAT, 4)
-        if not 0 < d <= NARROW:
+        if not 0 < d <= INTERLEAVED_FEATURES:
             return context.get_dummy_value()
         pitch = builder.extract_value(builder.extract_value(X, 6), 0)
         address = builder.ptrtoint(builder.extract_value(X, 4), ADDRESS)

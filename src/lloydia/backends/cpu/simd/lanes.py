@@ -1,11 +1,11 @@
-"""A candidate a lane: scores of rows against all candidates at once, and canonical distances.
+"""A candidate in every lane: scores of rows with all candidates, and canonical distances.
 
 Numba has no vector types; these intrinsics emit LLVM IR with vectors of 16 float32 or 8 float64,
 which are one register of AVX-512, two of AVX, four of NEON.  A kernel handles ROWS rows at a time,
-so that as many sums are on their way as hide an addition's latency.
+so that enough sums are in flight to hide the latency of an addition.
 
-Arguments are addresses and counts (intp): `rows` holds ROWS rows of `n_features` values, end to
-end; `panel` holds a vector of candidates for each feature, `pitch` bytes apart, from a multiple of
+Arguments are addresses and counts (intp): `rows` has ROWS rows of `n_features` values, end to
+end; `panel` has a vector of candidates for each feature, `pitch` bytes apart, from a multiple of
 64 bytes on.
 """
 
@@ -46,25 +46,25 @@ def _splat(builder, address, offset, kind):
 
 
 def _prefetch(builder, address):
-    """Ask for a cache line that will be read soon; any address is allowed."""
+    """Prefetch a cache line; any address is allowed."""
     byte = ir.IntType(8).as_pointer()
     kind = ir.FunctionType(ir.VoidType(), [byte, _INT, _INT, _INT])
     fetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
     builder.call(fetch, [builder.inttoptr(address, byte), _INT(0), _INT(3), _INT(1)])
 
 
-def _each_feature(builder, rows, n_features, panel, pitch, kind, sums, add, ahead=0):
+def _each_feature(builder, rows, n_features, panel, pitch, kind, sums, add, prefetch_depth=0):
     """Emit ``sums[r] = add(x, c, sums[r])`` for every feature and row.
 
-    The rows that come `ahead` times ROWS later are fetched meanwhile, a feature at a time.
+    The rows that come `prefetch_depth` times ROWS later are prefetched, a feature at a time.
     """
     size = _BYTES // kind.count
     length = builder.mul(n_features, _ADDRESS(size))
     row = [builder.add(rows, builder.mul(length, _ADDRESS(r))) for r in range(ROWS)]
     with cgutils.for_range(builder, n_features) as loop:
         at = builder.mul(loop.index, _ADDRESS(size))
-        if ahead:
-            start = builder.add(rows, builder.mul(length, _ADDRESS(ROWS * ahead)))
+        if prefetch_depth:
+            start = builder.add(rows, builder.mul(length, _ADDRESS(ROWS * prefetch_depth)))
             _prefetch(builder, builder.add(start, builder.mul(at, _ADDRESS(ROWS))))
         c = _vector(builder, builder.add(panel, builder.mul(loop.index, pitch)), 0, kind)
         for r in range(ROWS):
@@ -77,8 +77,8 @@ def above(typingctx, X, rows, n_features, panel, pitch, starts, first, limits, b
     """Compare the scores of ROWS rows, in the type of `X`, with a limit a row.
 
     A score is the value in `starts` plus the products, fused or not.  Bit j of the row's uint16 in
-    `bits` says that candidate j's score is not at most the row's limit; the vector is that of the
-    candidates from `first` on, and if that is 0 there are no bits before.
+    `bits`, OUT, is set if the score of candidate j is above the row's limit, or NaN.  The vector is
+    that of the candidates from `first` on; if `first` is 0, `bits` is overwritten, else added to.
     """
     signature = types.void(X, *[types.intp] * 8)
     kind = _SINGLES if X.dtype == types.float32 else _DOUBLES
@@ -95,7 +95,7 @@ def above(typingctx, X, rows, n_features, panel, pitch, starts, first, limits, b
             builder.store(start, sums[r])
         _each_feature(
             builder, rows, n_features, panel, pitch, kind, sums,
-            lambda x, c, total: builder.call(muladd, [x, c, total]), ahead=2,
+            lambda x, c, total: builder.call(muladd, [x, c, total]), prefetch_depth=2,
         )  # fmt: skip
         anew = builder.icmp_signed("==", first, _ADDRESS(0))
         shift = builder.trunc(first, _SHORT)

@@ -1,4 +1,4 @@
-"""A row's integers, moved from one cluster to another, limb by limb: explicit vectors again.
+"""Moves the integers of a row from one cluster to another, limb by limb, with explicit vectors.
 
 WIDTH columns at a time stay in registers from the row's values to the last limb that is not 0.
 """
@@ -13,13 +13,13 @@ from lloydia.exact.sums import DEKKER
 
 __all__ = ["WIDTH", "move_rows", "padded"]
 
-# Sums, and what is added to them, are padded to a multiple of this: a cluster's start a cache line.
+# Rows of sums are padded to a multiple of this, so that each cluster starts on a cache line.
 WIDTH = 8
 
-# Rows between the one that is moved and the one that is fetched from memory meanwhile.
-AHEAD = 8
+# A row is prefetched while the row this many places before it is moved.
+PREFETCH_DEPTH = 8
 
-# Cache lines of it that are asked for: 128 bytes lie in three.
+# Cache lines of a row that are prefetched: 128 bytes lie in at most three.
 LINES = 3
 
 _BYTE, _INT, _ADDRESS = ir.IntType(8), ir.IntType(32), ir.IntType(64)
@@ -53,7 +53,7 @@ def _splat(builder, scalar):
 
 
 def _prefetch(builder, address, size):
-    """Ask for `size` bytes, the first LINES cache lines of them."""
+    """Emit the prefetch of `size` bytes, at most the first LINES cache lines of them."""
     last = builder.sub(size, _ADDRESS(1))
     for line in range(LINES):
         offset = _ADDRESS(64 * line)
@@ -99,12 +99,12 @@ def _error(builder, a, b, p):
     """Return ``a * b - p`` exactly (Dekker 1971)."""
     factor = ir.Constant(_DOUBLES, [DEKKER] * WIDTH)
 
-    def halves(x):
+    def half_squares(x):
         large = builder.fmul(x, factor)
         high = builder.fsub(large, builder.fsub(large, x))
         return high, builder.fsub(x, high)
 
-    (a_high, a_low), (b_high, b_low) = halves(a), halves(b)
+    (a_high, a_low), (b_high, b_low) = half_squares(a), half_squares(b)
     error = builder.fsub(builder.fmul(a_high, b_high), p)
     error = builder.fadd(error, builder.fmul(a_high, b_low))
     error = builder.fadd(error, builder.fmul(a_low, b_high))
@@ -198,9 +198,9 @@ def move_rows(
         Of :func:`lloydia.backends.cpu.update.sums.accumulate`; the first three are addresses.
     sums : (address, limbs, bytes from one to the next, bytes from one cluster to the next)
     """
-    lattice = types.Tuple([*[types.intp] * 3, types.float64, types.boolean])
+    grid = types.Tuple([*[types.intp] * 3, types.float64, types.boolean])
     totals = types.UniTuple(types.intp, 4)
-    signature = types.void(X, *[types.intp] * 8, lattice, totals)
+    signature = types.void(X, *[types.intp] * 8, grid, totals)
     kind = ir.FloatType() if X.dtype == types.float32 else _DOUBLE
 
     def codegen(context, builder, sig, args):
@@ -223,11 +223,16 @@ def move_rows(
 
         with cgutils.for_range(builder, count) as loop:
             with builder.if_then(wide):
-                ahead, last = builder.add(loop.index, _ADDRESS(AHEAD)), builder.sub(count, one)
-                ahead = builder.select(builder.icmp_signed("<", ahead, last), ahead, last)
-                ahead = builder.mul(find(_number(builder, listed, ahead)), pitches[0])
+                prefetched, last = (
+                    builder.add(loop.index, _ADDRESS(PREFETCH_DEPTH)),
+                    builder.sub(count, one),
+                )
+                prefetched = builder.select(
+                    builder.icmp_signed("<", prefetched, last), prefetched, last
+                )
+                prefetched = builder.mul(find(_number(builder, listed, prefetched)), pitches[0])
                 size = builder.mul(d, _ADDRESS(8 if kind == _DOUBLE else 4))
-                _prefetch(builder, builder.add(data, ahead), size)
+                _prefetch(builder, builder.add(data, prefetched), size)
             place = _number(builder, listed, loop.index)
             row = find(place)
             weight = _listed(builder, weights, row, _DOUBLE, _DOUBLE(1.0))

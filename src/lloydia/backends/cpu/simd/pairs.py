@@ -1,17 +1,17 @@
-r"""Rows as pairs of bfloat16, as the units want them that multiply pairs.
+r"""Rows as pairs of bfloat16, for units that multiply pairs.
 
-A float32 y is split into two bfloat16 numbers, ``y = h + l`` to within ``2**-16 |y|``, and an inner
-product into three: ``y.b ~ h.h' + l.h' + h.l'``, one product of rows of length 3 d, summed in
-float32.  The leading parts alone come first, and :mod:`scan.coarse_scan` stops at them.  Layouts,
-in tiles of 1 KiB:
+A float32 y is split into two bfloat16 numbers, head and tail, ``y = h + l`` to within
+``2**-16 |y|``, and an inner product into three: ``y.b ~ h.h' + l.h' + h.l'``, one product of rows
+of length 3 d, summed in float32.  The heads come first, and :mod:`scan.bf16_prefilter` multiplies
+only these.  Layouts, in tiles of 1 KiB:
 
-* ABREAST vectors of points: ``[step, vector, pair of columns, point]``, a pair in 32 bits;
+* ABREAST vectors of rows: ``[step, vector, pair of columns, row]``, a pair in 32 bits;
 * a panel is ABREAST * TILE centres: ``[step, tile, centre, column]``; its scores start from tiles
   whose rows are minus half a squared norm each;
-* scores: ``[tile, vector, centre, point]``, float32.
+* scores: ``[tile, vector, centre, row]``, float32.
 
-:mod:`amx` and :mod:`dot_pairs` multiply, :mod:`scan.tile_scores` puts all together; :mod:`points`
-defines the groups, and :func:`lloydia.backends.cpu.simd.points.fold` the other end.
+:mod:`amx` and :mod:`dot_pairs` multiply; :mod:`scan.tile_scores` has the loops around them.
+:mod:`microkernel_rows_in_lanes` defines the groups, and `fold`, which keeps the best two scores.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from numba.core import cgutils, config, types
 from numba.core.codegen import get_host_cpu_features
 from numba.extending import intrinsic
 
-from lloydia.backends.cpu.simd.points import (
+from lloydia.backends.cpu.simd.microkernel_rows_in_lanes import (
     ADDRESS,
     BYTES,
     GROUP,
@@ -35,7 +35,7 @@ from lloydia.backends.cpu.simd.points import (
 )
 
 __all__ = [
-    "ABREAST", "BITS", "KIB", "TILE", "compiled_for", "fold_tiles", "lead_points",
+    "ABREAST", "BITS", "KIB", "TILE", "compiled_for", "fold_tiles", "split_bf16_heads",
     "split_points",
 ]  # fmt: skip
 
@@ -49,13 +49,13 @@ _ROW = ir.Constant(ADDRESS, 64)
 
 
 def compiled_for(unit: str) -> bool:
-    """Return whether Numba compiles for processors with a unit, and this is one: by LLVM's name."""
+    """Return whether this processor, and those Numba compiles for, have a unit of LLVM's name."""
     named = vars(config)["CPU_FEATURES"]
     return f"+{unit}" in (get_host_cpu_features() if named is None else named).split(",")
 
 
-def _split(whole: bool):
-    """Return the code that writes both parts of a vector of points, or the leading ones alone."""
+def _split(with_tails: bool):
+    """Return the code that writes heads and tails of a vector of rows, or the heads alone."""
     half = ir.Constant(IVECTOR, [0x8000] * LANES)
     high = ir.Constant(IVECTOR, [-0x10000] * LANES)
     shift = ir.Constant(IVECTOR, [16] * LANES)
@@ -65,26 +65,26 @@ def _split(whole: bool):
         return builder.and_(builder.add(builder.bitcast(value, IVECTOR), half), high)
 
     def codegen(context, builder, sig, args):
-        y, n_pairs, lead, out, rests = args
+        y, n_pairs, n_head_pairs, out, residuals = args
         total = cgutils.alloca_once_value(builder, ir.Constant(VECTOR, [0.0] * LANES))
         with cgutils.for_range(builder, n_pairs) as loop:
             pair = builder.add(y, builder.mul(loop.index, ir.Constant(ADDRESS, 8 * GROUP)))
-            halves = []
+            half_squares = []
             for offset in (0, 4 * GROUP):
                 value = load(builder, pair, offset, VECTOR, BYTES)
-                leading = rounded(builder, value)
-                rest = builder.fsub(value, builder.bitcast(leading, VECTOR))
-                following = rounded(builder, rest)
-                if whole:
-                    rest = builder.bitcast(following, VECTOR)
-                square = builder.fmul(rest, rest)
+                head = rounded(builder, value)
+                residual = builder.fsub(value, builder.bitcast(head, VECTOR))
+                tail = rounded(builder, residual)
+                if with_tails:
+                    residual = builder.bitcast(tail, VECTOR)
+                square = builder.fmul(residual, residual)
                 builder.store(builder.fadd(builder.load(total), square), total)
-                halves.append((leading, following))
-            leading, following = (builder.or_(builder.lshr(a, shift), b) for a, b in zip(*halves))
-            after = builder.add(lead, loop.index)
-            parts = [(leading, loop.index)]
-            if whole:
-                parts += [(following, after), (leading, builder.add(after, n_pairs))]
+                half_squares.append((head, tail))
+            head, tail = (builder.or_(builder.lshr(a, shift), b) for a, b in zip(*half_squares))
+            after = builder.add(n_head_pairs, loop.index)
+            parts = [(head, loop.index)]
+            if with_tails:
+                parts += [(tail, after), (head, builder.add(after, n_pairs))]
             for value, row in parts:
                 step = builder.lshr(row, ir.Constant(ADDRESS, 4))
                 line = builder.and_(row, ir.Constant(ADDRESS, TILE - 1))
@@ -93,35 +93,42 @@ def _split(whole: bool):
                     builder.mul(line, _ROW),
                 )
                 store(builder, value, builder.add(out, place), 0)
-        store(builder, builder.load(total), rests, 0)
+        store(builder, builder.load(total), residuals, 0)
         return context.get_dummy_value()
 
     return types.void(*[types.intp] * 5), codegen
 
 
-# An intrinsic is found by its name when a kernel is read from the disk cache, so each is one.
+# Kernels on disk find an intrinsic by its name, so each has a definition of its own.
 @intrinsic
-def split_points(typingctx, y, n_pairs, lead, out, rests):
-    """Write the tiles of one vector of points; all are addresses or counts (intp).
+def split_points(typingctx, y, n_pairs, n_head_pairs, out, residuals):
+    """Write the tiles of one vector of rows; all are addresses or counts (intp).
 
-    `y` holds an even number of features, twice `n_pairs`; the following parts begin at column
-    `lead`, and what `out` holds elsewhere stays.  `rests` receives the squared norms of the
-    following parts.
+    Parameters
+    ----------
+    y : IN
+        An even number of features, twice `n_pairs`.
+    n_head_pairs : int
+        The column that the tails begin at.
+    out : OUT
+        Columns of no feature keep their values.
+    residuals : OUT
+        The squared norms of the tails.
     """
-    return _split(whole=True)
+    return _split(with_tails=True)
 
 
 @intrinsic
-def lead_points(typingctx, y, n_pairs, lead, out, rests):
-    """Write the leading parts alone; `rests` receives the squared norms of what they leave."""
-    return _split(whole=False)
+def split_bf16_heads(typingctx, y, n_pairs, n_head_pairs, out, residuals):
+    """Write the heads alone; `residuals` receives the squared norms of the rest, ``|y - h|**2``."""
+    return _split(with_tails=False)
 
 
 @intrinsic
 def fold_tiles(typingctx, scores, best, second, which, number):
-    """Fold what :func:`multiply` wrote into the points' best two scores.
+    """Fold what :func:`amx.multiply` wrote into the best two scores of the rows.
 
-    All are addresses (intp) but the number of the panel; 0 starts anew.
+    All are addresses (intp) but the number of the panel; number 0 ignores the old best two.
     """
 
     def codegen(context, builder, sig, args):

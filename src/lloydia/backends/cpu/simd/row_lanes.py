@@ -1,8 +1,8 @@
 """Canonical distances of rows to centres of their own: a row in every lane.
 
-A D is a sum in feature order, a chain in which each addition waits for the one before; LANES rows
-side by side are as many chains in a vector.  The squares of PIECE features are made where they lie,
-a row at a time, and turned in registers; those that are left over are gathered.
+D is a sum in feature order, a chain in which each addition waits for the one before; LANES rows are
+as many chains in a vector.  The squares of BLOCK features are computed row by row and transposed in
+registers; the features that are left over are gathered.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from lloydia.backends.cpu.simd.frames import PIECE, transposed
-from lloydia.backends.cpu.simd.points import ADDRESS, INT, LANES, load
+from lloydia.backends.cpu.simd.frames import BLOCK, transposed
+from lloydia.backends.cpu.simd.microkernel_rows_in_lanes import ADDRESS, INT, LANES, load
 
 __all__ = ["LANES", "add_squares"]
 
@@ -28,22 +28,22 @@ def _square(builder, x, c):
     return builder.fmul(difference, difference)
 
 
-def _add_pieces(builder, kind, rows, centers, n_pieces, total):
+def _add_blocks(builder, kind, rows, centers, n_blocks, total):
     """Add the squares of pieces of features that lie side by side; lists of addresses."""
-    run, wide = ir.VectorType(kind, PIECE), ir.VectorType(DOUBLE, PIECE)
+    run, wide = ir.VectorType(kind, BLOCK), ir.VectorType(DOUBLE, BLOCK)
     size = 8 if kind == DOUBLE else 4
     both = ir.Constant(ir.VectorType(INT, LANES), list(range(LANES)))
-    with cgutils.for_range(builder, n_pieces) as loop:
-        first = builder.mul(loop.index, ADDRESS(PIECE))
-        pieces = []
+    with cgutils.for_range(builder, n_blocks) as loop:
+        first = builder.mul(loop.index, ADDRESS(BLOCK))
+        blocks = []
         for row, center in zip(rows, centers, strict=True):
             x = load(builder, builder.add(row, builder.mul(first, ADDRESS(size))), 0, run, size)
             c = load(builder, builder.add(center, builder.mul(first, ADDRESS(8))), 0, wide, 8)
-            pieces.append(_square(builder, x, c))
-        if PIECE < LANES:
-            pairs = zip(pieces[:PIECE], pieces[PIECE:], strict=True)
-            pieces = [builder.shuffle_vector(*pair, both) for pair in pairs]
-        for squares in transposed(builder, pieces):
+            blocks.append(_square(builder, x, c))
+        if BLOCK < LANES:
+            pairs = zip(blocks[:BLOCK], blocks[BLOCK:], strict=True)
+            blocks = [builder.shuffle_vector(*pair, both) for pair in pairs]
+        for squares in transposed(builder, blocks):
             builder.store(builder.fadd(builder.load(total), squares), total)
 
 
@@ -78,13 +78,13 @@ def add_squares(typingctx, X, rows, centers, stride, n_features, D):
         total = cgutils.alloca_once_value(builder, ir.Constant(WIDE, [0.0] * LANES))
         tables = [load(builder, table, 0, ir.VectorType(ADDRESS, LANES), 8)
                   for table in (rows, centers)]  # fmt: skip
-        each = [[load(builder, table, 8 * lane, ADDRESS, 8) for lane in range(LANES)]
+        addresses_of = [[load(builder, table, 8 * lane, ADDRESS, 8) for lane in range(LANES)]
                 for table in (rows, centers)]  # fmt: skip
         beside = builder.icmp_signed("==", stride, ADDRESS(8 if kind == DOUBLE else 4))
-        n_pieces = builder.udiv(n_features, ADDRESS(PIECE))
-        n_pieces = builder.select(beside, n_pieces, ADDRESS(0))
-        _add_pieces(builder, kind, *each, n_pieces, total)
-        start = builder.mul(n_pieces, ADDRESS(PIECE))
+        n_blocks = builder.udiv(n_features, ADDRESS(BLOCK))
+        n_blocks = builder.select(beside, n_blocks, ADDRESS(0))
+        _add_blocks(builder, kind, *addresses_of, n_blocks, total)
+        start = builder.mul(n_blocks, ADDRESS(BLOCK))
         with cgutils.for_range(builder, n_features, start=start) as loop:
             x = _gathered(builder, kind, tables[0], builder.mul(loop.index, stride))
             c = _gathered(builder, DOUBLE, tables[1], builder.mul(loop.index, ADDRESS(8)))

@@ -3,7 +3,7 @@
 A step assigns the rows ``start`` to ``stop``, moves those that changed in its thread's sums, and
 returns how many did.  Each algorithm's is in a file of its own, imported when it is first used:
 :mod:`lloyd`, :mod:`hamerly`, :mod:`exponion`, :mod:`elkan`, :mod:`yinyang`, :mod:`filtering`.
-:mod:`moves` says how far centres moved.
+:mod:`drift` bounds how far centres moved.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from lloydia.backends.cpu.protocols import SummedRows
-from lloydia.backends.cpu.scan.scanners import ScannedRows
+from lloydia.backends.cpu.protocols import SummedClusters
+from lloydia.backends.cpu.scan.scanners import ScanState
 from lloydia.imports import load
 
 if TYPE_CHECKING:
     from lloydia.backends.cpu.accelerated.tiles import Tiles
 
-__all__ = ["AssignedRows", "Step", "Tally", "maker"]
+__all__ = ["AssignedRun", "Step", "Tally", "maker"]
 
 Step = Callable[[int, int, int], int]
 
 
 class Tally:
-    """What the threads count, and their scratch for a block's labels.
+    """The counts of each thread, and its scratch for the labels of a block.
 
     Attributes
     ----------
@@ -38,50 +38,49 @@ class Tally:
     """
 
     def __init__(self, fresh: NDArray[np.int32]) -> None:
-        # Lists: to add to an element of an array takes longer than some blocks.
+        # Lists, because adding to an element of an array takes longer than some blocks.
         n = len(fresh)
         self.changed, self.evaluated, self.rechecked = [0] * n, [0] * n, [0] * n
         self.fresh = fresh
 
 
-class AssignedRows(ScannedRows, SummedRows, Protocol):
-    """Rows whose labels an algorithm renews; see :class:`engine.CPU`.
+class AssignedRun(ScanState, Protocol):
+    """A run as the steps see it; see :class:`run.Run`.
 
     Attributes
     ----------
-    assigned : ndarray of shape (n,), int32
-        The labels.
+    clusters : SummedClusters
+        The sums that filtering changes.
     bounds : object
-        The algorithm's, of :mod:`lloydia.algorithms`.
-    sums : ndarray of shape (n_threads, n_limbs, k, d + 1 or more), int64
-    touched : ndarray of shape (n_threads, k or more), bool
-        Whether a thread changed a cluster's sums since its mean was taken.
+        The state of the algorithm, of :mod:`lloydia.algorithms`.
     last : bool
-        Whether rows are assigned for the last time: sums are left alone.
-    behind : bool
-        Whether there are labels in the order of the tiles that are not in `assigned` yet.
+        Whether rows are assigned for the last time: sums then stay as they are.
+    labels_in_tiles : bool
+        Whether `bounds` has labels, in the order of the tiles, that `assigned` has not.
     """
 
     bounds: Any
-    sums: NDArray[np.int64]
-    touched: NDArray[np.bool_]
     last: bool
-    behind: bool
+    labels_in_tiles: bool
 
     @property
-    def assigned(self) -> NDArray[np.int32]: ...
+    def clusters(self) -> SummedClusters: ...
+    @property
+    def assigned(self) -> NDArray[np.int32]:
+        """The labels by row."""
+
     @property
     def tiles(self) -> Tiles:
         """The rows in the order of a space-filling curve."""
 
     def move(self, thread: int, rows: NDArray, start: int, stop: int, fresh: NDArray) -> int:
-        """Move a block of a list of rows to their fresh labels; return how many changed."""
+        """Give a block of a list of rows their fresh labels; return how many changed."""
 
 
 @cache
-def maker(algorithm: str) -> Callable[[AssignedRows, NDArray, Tally], Step]:
+def maker(algorithm: str) -> Callable[[AssignedRun, NDArray, Tally], Step]:
     """Return the function that makes the steps of an algorithm.
 
-    It takes the engine, the centres of the assignment before, and where to count.
+    It takes the run, the centres of the assignment before, and where to count.
     """
     return getattr(load(f"lloydia.backends.cpu.steps.{algorithm}"), algorithm)

@@ -7,29 +7,29 @@ from numpy.typing import NDArray
 
 from lloydia.algorithms.filtering import FAN, TILE
 from lloydia.backends.cpu.accelerated.filtering import labels_by_place, search
-from lloydia.backends.cpu.steps import AssignedRows, Step, Tally
+from lloydia.backends.cpu.steps import AssignedRun, Step, Tally
 
 __all__ = ["filtering"]
 
 
-def filtering(engine: AssignedRows, before: NDArray, tally: Tally) -> Step:
+def filtering(run: AssignedRun, before: NDArray, tally: Tally) -> Step:
     """Search from the roots whose first row, in the order of the curve, lies in the block."""
-    tiles, b = engine.tiles, engine.bounds
+    tiles, b = run.tiles, run.bounds
     if not b.known:
         b.known = True
-        labels_by_place(tiles.levels, tiles.order, engine.assigned, b.owner, b.held)
-    centers, axes = engine.used.astype(np.float64), tuple(range(engine.n_features))
+        labels_by_place(tiles.levels, tiles.order, run.assigned, b.owner, b.tile_labels)
+    centers, axes = run.used.astype(np.float64), tuple(range(run.dataset.n_features))
     rows = TILE * FAN ** (len(tiles.levels) - 1)
 
     def step(t: int, start: int, stop: int) -> int:
         changed, evaluated = search(
             axes, -(-start // rows), -(-stop // rows), tiles.levels,
             tiles.firsts, tiles.low, tiles.high, tiles.x,
-            tiles.weights, tiles.sums, engine.n_samples, centers, b.owner, b.held,
-            engine.lattice, engine.sums[t], engine.touched[t], engine.last,
+            tiles.weights, tiles.sums, run.dataset.n_samples, centers, b.owner, b.tile_labels,
+            run.dataset.fixed_point_grid, run.clusters.sums[t], run.clusters.touched[t], run.last,
         )  # fmt: skip
         tally.evaluated[t] += evaluated
         return changed
 
-    engine.behind = True
+    run.labels_in_tiles = True
     return step

@@ -1,4 +1,4 @@
-"""Which rows change their label: mostly few, so they are listed, without a branch a row."""
+"""Lists the rows that change their label, without a branch for each row."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _LANES = ir.Constant(_LABELS, list(range(WIDTH)))
 
 @intrinsic
 def list_differing(typingctx, a, b, count, listed):
-    """Write the places where two lists of int32 differ to `listed`, int32; return their number.
+    """Write the places where two lists of int32 differ to `listed`, int32; return how many.
 
-    All are addresses but the `count`, a multiple of WIDTH below 2**31.  `listed` has room for WIDTH
-    more than are found.
+    All are addresses but the `count`, a multiple of WIDTH below 2**31.  `listed` has room for
+    WIDTH more than are found.
     """
     signature = types.intp(*[types.intp] * 4)
 

@@ -1,4 +1,4 @@
-"""Centres from the integers of :mod:`sums`: exact.means, a whole centre at a time."""
+"""Centres from the integers of :mod:`sums`, as :mod:`lloydia.exact.means` defines them."""
 
 from __future__ import annotations
 
@@ -27,27 +27,29 @@ def finish(
     parts, start, stop, touched, bits, powers, double, old, new, empty, square, move,
     numbers,
 ):  # fmt: skip
-    """Turn sums into centres ``start`` to ``stop``; those of weight 0 stay.
+    """Compute centres ``start`` to ``stop`` from their sums; those of weight 0 keep the old ones.
 
     Parameters
     ----------
-    parts : ndarray (n_threads, n_limbs, k or more, d + 1 or more), int64
-    touched : ndarray (n_threads, k or more), bool
+    parts : IN, ndarray (n_threads, n_limbs, k or more, d + 1 or more), int64
+    touched : IN/OUT, ndarray (n_threads, k or more), bool
         Whether a thread changed a cluster's sums since its centre was computed; False afterwards.
-    powers : ndarray (d + 1,)
+    bits : int
+        Bits a limb.
+    powers : IN, ndarray (d + 1,), float64
         ``2.0**exponents`` of the grid.
     double : bool
         Whether the centres are float64.
-    old, new : ndarray (k, d)
-    empty : ndarray (k,), bool
-    square, move : ndarray (k,), float64
+    old : IN; new : OUT, ndarray (k, d)
+    empty : IN/OUT, ndarray (k,), bool
+    square, move : OUT, ndarray (k,), float64
         D between a centre's old and new place, and its largest coordinate's change.  A square of
-        NaN says that the limbs hide a number: such a centre is left to exact.means.
-    numbers : ndarray (2, d + 1 or more), float64
-        Scratch, that of :func:`lloydia.backends.cpu.simd.digits.add_limbs`.
+        NaN marks a centre that is left to exact.means.
+    numbers : scratch, ndarray (2, d + 1 or more), float64
+        For :func:`lloydia.backends.cpu.simd.digits.add_limbs`.
     """
     d = old.shape[1]
-    weight = rest = 0.0
+    weight = low_weight = 0.0
     for j in upto(start, stop):
         square[j] = 0.0
         move[j] = 0.0
@@ -57,7 +59,7 @@ def finish(
             touched[part, j] = False
         if changed:
             hidden = add_limbs(parts, j, bits, numbers)
-            weight, rest = numbers[0, d], numbers[1, d]
+            weight, low_weight = numbers[0, d], numbers[1, d]
             square[j] = np.nan if hidden else 0.0
             empty[j] = (weight == 0.0) & (not hidden)
         if empty[j] or not changed:
@@ -65,7 +67,7 @@ def finish(
                 new[j, f] = old[j, f]
             continue
         for f in upto(d):
-            q = quotient(numbers[0, f], numbers[1, f], weight, rest, double)
+            q = quotient(numbers[0, f], numbers[1, f], weight, low_weight, double)
             new[j, f] = q * powers[f]
         for f in upto(d):
             difference = np.float64(new[j, f]) - np.float64(old[j, f])

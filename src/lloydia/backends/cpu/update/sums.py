@@ -21,7 +21,7 @@ from lloydia.exact.sums import DEKKER
 
 __all__ = ["accumulate", "fold_magnitudes", "total_terms"]
 
-# Rows whose changes are listed at a time, and the room that listing them takes.
+# Rows whose changes are listed at a time, and the length of such a list.
 LISTED = 1024
 ROOM = LISTED + WIDTH
 
@@ -105,29 +105,28 @@ def list_changed(rows, start, stop, fresh, first, labels, changed):
 
 @kernel(**LEAN)
 def accumulate(X, rows, start, stop, weights, grid, fresh, labels, sums, touched):
-    """Move rows to their fresh clusters.
+    """Move rows to their fresh clusters; return how many changed.
 
     Parameters
     ----------
-    X : ndarray (n, d)
-    rows, start, stop
-        A list of rows (or EVERY) and a range of it; the label of entry p is ``fresh[p - start]``.
-    weights : ndarray (n,), scaled by ``2**-weight_exponent``; empty: all 1
-    grid : (scale, quantum, inverse, step, recover)
-        Arrays of shape (d + 1,), padded with 0, and ``2**bits``.
-    labels : ndarray (n,), int32
-        The old clusters, -1 for none; overwritten.
-    sums : ndarray (n_limbs, k or more, d + 1), int64, padded like the grid
-    touched : ndarray (k or more,), bool
+    X : IN, ndarray (n, d)
+    rows, start, stop : IN
+        A list of rows (or EVERY) and a range of it.
+    weights : IN, ndarray (n,) or (0,), float64
+        Divided by ``2**weight_exponent``; empty: all are 1.
+    grid : IN, (scale, quantum, inverse, step, recover)
+        Arrays of shape (d + 1,), padded with 0; ``2**bits``; and a bool.
+    fresh : IN, ndarray (stop - start,), int32
+        The label of entry p is ``fresh[p - start]``.
+    labels : IN/OUT, ndarray (n,), int32
+        The old clusters, -1 for none.
+    sums : IN/OUT, ndarray (n_limbs, k or more, d + 1), int64
+        Padded like the grid.
+    touched : OUT, ndarray (k or more,), bool
         True for clusters whose sums change.
-
-    Returns
-    -------
-    int
-        Rows that changed.
     """
     scale, quantum, inverse, step, recover = grid
-    lattice = (scale.ctypes.data, quantum.ctypes.data, inverse.ctypes.data, step, recover)
+    grid_addresses = (scale.ctypes.data, quantum.ctypes.data, inverse.ctypes.data, step, recover)
     totals = (sums.ctypes.data, len(sums), sums.strides[0], sums.strides[1])
     listed = local(np.int32, ROOM)
     changed = 0
@@ -144,7 +143,7 @@ def accumulate(X, rows, start, stop, weights, grid, fresh, labels, sums, touched
             fresh.ctypes.data + 4 * (first - start),
             labels.ctypes.data,
             touched.ctypes.data,
-            lattice,
+            grid_addresses,
             totals,
         )
     return changed
@@ -172,7 +171,7 @@ def sparse_accumulate(X, rows, start, stop, weights, grid, fresh, labels, sums, 
         if len(weights):
             w = weights[i]
         for e in upto(indptr[i], indptr[i + 1] + 1):
-            # The column after the last feature is the weight's.
+            # The column after the last feature is that of the weight.
             f = indices[e] if e < indptr[i + 1] else d
             a = np.float64(data[e]) * scale[f] if e < indptr[i + 1] else scale[d]
             p = a * w
@@ -184,21 +183,21 @@ def sparse_accumulate(X, rows, start, stop, weights, grid, fresh, labels, sums, 
 
 
 @subroutine
-def add_value(sums, limb, f, old, new, rest, quantum, inverse, step):
-    """Do for one product what `move_rows` does for a row's."""
-    while rest != 0.0 and limb < len(sums):
-        v = rounded(rest * inverse)
+def add_value(sums, limb, f, old, new, remainder, quantum, inverse, step):
+    """Add one product to the sums of its new cluster, and subtract it from those of its old one."""
+    while remainder != 0.0 and limb < len(sums):
+        v = rounded(remainder * inverse)
         sums[limb, new, f] += np.int64(v)
         if old >= 0:
             sums[limb, old, f] -= np.int64(v)
-        rest = (rest - v * quantum) * step
+        remainder = (remainder - v * quantum) * step
         limb += 1
 
 
 @subroutine(inline="always")
-def cut(rest, step):
+def split_limb(remainder, step):
     """Return the integer nearest to ``rest * step``, and what is left."""
-    scaled = rest * step
+    scaled = remainder * step
     v = np.rint(scaled)
     return np.int64(v), scaled - v
 
@@ -209,14 +208,14 @@ def total_terms(D, weights, start, stop, low, high, step, limbs):
 
     ``low * high`` is the scale ``2**-exponent``, in two factors that do not overflow.
     """
-    # From 0 on, so that no index can count from the end: whole vectors are read.
+    # Indices begin at 0, so that none can be negative, and the loop is vectorised.
     D, weights = part(D, start, stop), part(weights, start, stop)
     first = second = third = np.int64(0)
     for i in upto(len(D)):
         term = weights[i] * D[i] if len(weights) else D[i]
-        a, rest = cut(term * low * high, step)
-        b, rest = cut(rest, step)
-        c, rest = cut(rest, step)
+        a, remainder = split_limb(term * low * high, step)
+        b, remainder = split_limb(remainder, step)
+        c, remainder = split_limb(remainder, step)
         first += a
         second += b
         third += c

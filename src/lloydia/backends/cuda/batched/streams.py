@@ -12,7 +12,7 @@ from functools import partial
 
 import torch
 
-from lloydia.backends import Lane
+from lloydia.backends import StreamContext
 from lloydia.backends.cuda.runtime.launching import place
 
 __all__ = ["lanes"]
@@ -22,7 +22,7 @@ COUNT = 4
 
 
 @contextmanager
-def lanes(device: str) -> Iterator[Sequence[Lane]]:
+def lanes(device: str) -> Iterator[Sequence[StreamContext]]:
     """Open the streams of a device; the current stream waits for them at the end.
 
     A tensor made before may be used in all of them; one that is made in a stream stays there.

@@ -117,7 +117,7 @@ class CUDAPart(CUDA):
         self.n_seeds = 1
         return self.as_result(self.largest[0])
 
-    def seed_weigh(self, values: NDArray, grid: tuple[int, int]) -> NDArray[np.int64]:
+    def seed_potentials_of(self, values: NDArray, grid: tuple[int, int]) -> NDArray[np.int64]:
         self._use(grid)
         self.values = values
         found = [
@@ -134,7 +134,7 @@ class CUDAPart(CUDA):
         )
         return self.potentials
 
-    def seed_adopt(self, j: int) -> float:
+    def seed_accept(self, j: int) -> float:
         if self.evaluated_from != j - j % MAX_CANDIDATES:
             self._compute_potentials_from(j - j % MAX_CANDIDATES)
         # The one of least potential is adopted.
@@ -150,7 +150,7 @@ class CUDAPart(CUDA):
         terms = oversampling.integers(self.nearest, self.weights, grid)
         return oversampling.chosen(terms, key, factor, total, before).cpu().numpy()
 
-    def seed_spread(self, centers: NDArray) -> float:
+    def seed_extend_by(self, centers: NDArray) -> float:
         self._add_seeds(self._there(centers))
         return self.as_result(self.largest[0])
 

@@ -29,7 +29,7 @@ from lloydia.backends.cuda.rows.placed import WIDE
 from lloydia.backends.cuda.runtime.recording import Recording
 from lloydia.backends.engine import UNLIMITED
 from lloydia.backends.part import Step
-from lloydia.exact.certificate import most_scale, scale_of
+from lloydia.exact.certificate import max_scale_exponent, scale_of
 
 __all__ = ["Block", "Shared"]
 
@@ -207,7 +207,7 @@ class Block(CUDAPart):
         """Return a frame that all blocks can share: any of their rows is within 1 of the origin."""
         origin = super().frame()[:-1]
         reach = float((self.magnitudes().largest + np.abs(origin)).max())
-        return np.append(origin, scale_of(reach, most_scale(self.dtype)))
+        return np.append(origin, scale_of(reach, max_scale_exponent(self.dtype)))
 
     def _columns(self) -> None:
         """Return nothing: they come with the rows."""

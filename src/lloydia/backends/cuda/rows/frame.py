@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from lloydia.backends.cuda.device_functions.exact_numbers import power_of_two
 from lloydia.backends.cuda.device_functions.ranks import ranked, ranked_of
 from lloydia.backends.cuda.rows.totals import exponent_of
-from lloydia.exact.certificate import most_scale, scale_of
+from lloydia.exact.certificate import max_scale_exponent, scale_of
 
 __all__ = ["frame_of", "write_frame"]
 
@@ -47,7 +47,7 @@ def frame_of(X: torch.Tensor, largest: NDArray[np.float64], dtype: np.dtype) -> 
     typical = TYPICAL_REACHES.value * np.sort(np.abs(some - origin).max(axis=1))[m * 7 // 8]
     reach = (largest + np.abs(origin)).max()
     reach = min(reach, typical) if typical > 0.0 else reach
-    return np.append(origin, scale_of(float(reach), most_scale(dtype)))
+    return np.append(origin, scale_of(float(reach), max_scale_exponent(dtype)))
 
 
 @triton.jit

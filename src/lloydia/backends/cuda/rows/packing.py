@@ -132,7 +132,7 @@ def of_frame(numbers):
 def half_norm_of(square, norm, residual, typical_norm, typical_residual, frame, summed):
     """Return by how much scores are lowered, their starts, and :func:`coefficients_of` limits.
 
-    The first as :func:`lloydia.exact.half_certificate.lowered` has it.
+    The first as :func:`lloydia.exact.half_certificate.score_bias` has it.
     """
     radius, largest_residual, shift, _ = frame
     B, g, typical_B, typical_g = (

@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 
 from lloydia.backends import choose
 from lloydia.backends.cpu.seeding import greedy
-from lloydia.backends.cpu.seeding.greedy import FEW, fraction_of
+from lloydia.backends.cpu.seeding.greedy import MAX_ROWS, fraction_of
 from lloydia.backends.cpu.seeding.weights import TILE
 from lloydia.exact import sums as exact
 from lloydia.seeding.plusplus import plusplus
 from nasty import FLAVOURS, nasty_rows, nasty_weights, rows_of
 
 
-def picks(device, X, weights, k, seed):
+def rows_of_plusplus(device, X, weights, k, seed):
     return plusplus(choose(device, X, weights, 2), k, np.random.RandomState(seed)).tolist()
 
 
@@ -34,7 +34,9 @@ def test_every_flavour_gives_the_rows_of_the_oracle(flavour, dtype):
     for n, d, k in ((TILE, 1, 3), (TILE + 1, 3, 30), (3 * TILE - 1, 8, 12)):
         X = rows_of(flavour, n, d, dtype, seed=d)
         weights = 10.0 ** np.random.default_rng(d).uniform(-6, 6, size=n) if d == 3 else None
-        assert picks("cpu", X, weights, k, d) == picks("reference", X, weights, k, d)
+        assert rows_of_plusplus("cpu", X, weights, k, d) == rows_of_plusplus(
+            "reference", X, weights, k, d
+        )
 
 
 @given(nasty_rows(most=30, features=3), st.data())
@@ -42,15 +44,17 @@ def test_every_flavour_gives_the_rows_of_the_oracle(flavour, dtype):
 def test_nasty_rows_give_those_of_the_oracle(X, data):
     weights = data.draw(nasty_weights(len(X)))
     k, seed = data.draw(st.integers(1, 12)), data.draw(st.integers(0, 1000))
-    assert picks("cpu", X, weights, k, seed) == picks("reference", X, weights, k, seed)
+    assert rows_of_plusplus("cpu", X, weights, k, seed) == rows_of_plusplus(
+        "reference", X, weights, k, seed
+    )
 
 
 def test_few_rows_of_few_features_take_one_call_and_others_do_not(monkeypatch):
     calls = []
     monkeypatch.setattr(
-        "lloydia.backends.cpu.seeding.picks.greedy_of",
+        "lloydia.backends.cpu.seeding.seeder.greedy_of",
         lambda d: calls.append(d) or greedy.greedy_of(d),
     )
-    for n, d in ((FEW, 2), (FEW + 1, 2), (300, 9)):
-        picks("cpu", np.random.default_rng(0).random((n, d)), None, 3, 0)
+    for n, d in ((MAX_ROWS, 2), (MAX_ROWS + 1, 2), (300, 9)):
+        rows_of_plusplus("cpu", np.random.default_rng(0).random((n, d)), None, 3, 0)
     assert calls == [2]

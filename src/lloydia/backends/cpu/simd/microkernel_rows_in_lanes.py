@@ -1,16 +1,15 @@
-"""The register-blocked scan: a point in every lane, PANEL centres at a time.
+"""The microkernel with a row in every lane, and PANEL centres at a time.
 
-Numba has no vector types; :func:`scan_panel` emits LLVM IR with those of the host.  It is the inner
-product of a matrix multiplication with another end: instead of storing the scores it keeps, lane by
-lane, the two largest and where the largest was.  All layouts are float32 (or int32) and aligned to
-64 bytes:
+Numba has no vector types; :func:`scan_panel` emits LLVM IR with those of the processor.  It is the
+inner loop of a matrix multiplication, but instead of storing the scores it keeps, lane by lane, the
+two largest and where the largest is.  All layouts are float32 (or int32) and aligned to 64 bytes:
 
-* a group is GROUP = VECTORS * LANES points, feature-major: ``y[f, point]``;
+* a group is GROUP = VECTORS * LANES rows, feature-major: ``y[f, row]``;
 * a panel is PANEL centres, feature-major: ``panel[f, centre]``;
-* ``best, second, which`` hold GROUP values each: ``which`` is the number of the panel of the best.
+* ``best, second, which`` have GROUP values each: ``which`` is the panel of the best.
 
-The centre within its panel is written into the last BITS bits of its score: one operation instead
-of a second vector of indices to carry along, for an error that the certificate knows.
+The centre within its panel is written into the last BITS bits of its score.  That takes one
+operation instead of a second vector of indices; the certificate includes the error.
 """
 
 from __future__ import annotations
@@ -25,10 +24,10 @@ __all__ = [
     "DEEP",
     "GROUP",
     "LANES",
-    "LEAST",
+    "LOWEST_SCORE",
     "PANEL",
+    "certify_vector",
     "depth_of",
-    "judge",
     "panel_scores",
     "scan_panel",
 ]
@@ -46,13 +45,13 @@ def _block() -> tuple[int, int, int]:
 
 LANES, PANEL, BITS = _block()
 VECTORS = 3
-# Of more than DEEP features, DEPTH at a time are added up before they join the rest, for the error
-# of a sum grows with the additions that a term goes through.
+# With more than DEEP features, sums of DEPTH products are added up: the error of a sum grows with
+# the number of additions that a term goes through.
 DEPTH, DEEP = 128, 256
 GROUP = VECTORS * LANES
 
-# Below every score; that of a centre that is not there.
-LEAST = -3e38
+# Lower than every score: it pads panels behind the last centre.
+LOWEST_SCORE = -3e38
 
 FLOAT, INT, ADDRESS = ir.FloatType(), ir.IntType(32), ir.IntType(64)
 VECTOR, IVECTOR = ir.VectorType(FLOAT, LANES), ir.VectorType(INT, LANES)
@@ -84,8 +83,8 @@ def splat(builder, scalar, kind):
 
 
 def _extreme(builder, name, a, b):
-    # One instruction, where a comparison and a selection may become two.  A score that is not a
-    # number comes from a row that is too far to be certified: any result will do.
+    # One instruction, where a comparison and a selection may become two.  A NaN only comes from
+    # rows that are too far away to be certified, for which any result will do.
     kind = ir.FunctionType(VECTOR, [VECTOR] * 2)
     function = cgutils.get_or_insert_function(builder.module, kind, f"llvm.{name}.v{LANES}f32")
     return builder.call(function, [a, b], fastmath=("nnan", "nsz"))
@@ -104,27 +103,27 @@ def smaller(builder, a, b):
 def fold(builder, scores, width, number, anew, best, second, which):
     """Fold vectors of scores, one a centre, into the best two; return the new three.
 
-    `width`, a power of two, is how many centres a number stands for.
-
-    `anew`, if true, forgets what was there.  A knockout, not a chain, so that latencies overlap.
+    `width`, a power of two, is how many centres a `which` stands for.  If `anew` is true, the old
+    values are ignored.  The scores are compared in a tree, not in a chain, so that latencies
+    overlap.
     """
-    least = ir.Constant(VECTOR, [LEAST] * LANES)
-    before = builder.select(anew, least, best)
-    keep = ir.Constant(IVECTOR, [-width] * LANES)
+    lowest = ir.Constant(VECTOR, [LOWEST_SCORE] * LANES)
+    before = builder.select(anew, lowest, best)
+    masked_store = ir.Constant(IVECTOR, [-width] * LANES)
     named = []
     for r, score in enumerate(scores):
-        kept = builder.and_(builder.bitcast(score, IVECTOR), keep)
+        score_bits = builder.and_(builder.bitcast(score, IVECTOR), masked_store)
         name = ir.Constant(IVECTOR, [r] * LANES)
-        named.append(builder.bitcast(builder.or_(kept, name), VECTOR))
+        named.append(builder.bitcast(builder.or_(score_bits, name), VECTOR))
     pairs = [
         (larger(builder, a, b), smaller(builder, a, b)) for a, b in zip(named[::2], named[1::2])
     ]
-    pairs.append((before, builder.select(anew, least, second)))
+    pairs.append((before, builder.select(anew, lowest, second)))
     while len(pairs) > 1:
         (a, a_second), (b, b_second) = pairs.pop(0), pairs.pop(0)
         loser = smaller(builder, a, b)
-        rest = larger(builder, a_second, b_second)
-        pairs.append((larger(builder, a, b), larger(builder, loser, rest)))
+        residual = larger(builder, a_second, b_second)
+        pairs.append((larger(builder, a, b), larger(builder, loser, residual)))
     best, second = pairs[0]
     changed = builder.fcmp_unordered("!=", best, before)
     return best, second, builder.select(changed, splat(builder, number, IVECTOR), which)
@@ -146,16 +145,16 @@ def _multiply(builder, y, panel, first, end, total, width):
                 builder.store(value, total[r, v])
 
 
-def panel_scores(builder, y, n_features, panel, halves, deep, width=PANEL):
-    """Return where the scores of a group against a panel are: a vector for (centre, vector).
+def panel_scores(builder, y, n_features, panel, half_squares, deep, width=PANEL):
+    """Return where the scores of a group with a panel are: a vector for (centre, vector).
 
     The arguments are those of :func:`scan_panel`; `deep` is whether to add up DEPTH features at a
-    time, `width` how many centres are looked at.
+    time, `width` how many centres of the panel are scored.
     """
     places = [(r, v) for r in range(width) for v in range(VECTORS)]
     total, part = ({p: cgutils.alloca_once(builder, VECTOR) for p in places} for _ in range(2))
     for r in range(width):
-        start = splat(builder, load(builder, halves, 4 * r, FLOAT, 4), VECTOR)
+        start = splat(builder, load(builder, half_squares, 4 * r, FLOAT, 4), VECTOR)
         for v in range(VECTORS):
             builder.store(start, total[r, v])
     zero, depth = ir.Constant(ADDRESS, 0), ir.Constant(ADDRESS, DEPTH)
@@ -174,20 +173,20 @@ def panel_scores(builder, y, n_features, panel, halves, deep, width=PANEL):
     return total
 
 
-def scan_panel(builder, deep, y, n_features, panel, halves, best, second, which, number):
-    """Emit the scan of a group against a panel, folding the scores into the group's best two.
+def scan_panel(builder, deep, y, n_features, panel, half_squares, best, second, which, number):
+    """Emit the scan of a group with a panel, folding the scores into the group's best two.
 
-    It adds up all features at once or DEPTH at a time (deep).  All other arguments are addresses or
-    counts (intp): the group; its features; the panel; where its scores start (minus half the
-    squared norms); the best two and the panel of the best; and the panel's number.  Number 0 starts
-    anew.  Of a panel whose second half is empty, which its starts say, the first alone is looked
-    at, and of that again.
+    All arguments but `deep` (add up DEPTH features at a time) are addresses or counts (intp): the
+    group; its features; the panel; where its scores start (minus half the squared norms); the best
+    two and the panel of the best; and the panel's number.  Number 0 ignores the old best two.  If
+    the second half of a panel is padding, which its starts show, only the first half is scored, and
+    so on.
     """
     anew = builder.icmp_signed("==", number, ir.Constant(ADDRESS, 0))
     name = builder.trunc(number, INT)
 
     def look_at(width):
-        total = panel_scores(builder, y, n_features, panel, halves, deep, width)
+        total = panel_scores(builder, y, n_features, panel, half_squares, deep, width)
         for v in range(VECTORS):
             at = BYTES * v
             old = (
@@ -204,12 +203,12 @@ def scan_panel(builder, deep, y, n_features, panel, halves, best, second, which,
         if width == 2:
             look_at(width)
             return
-        middle = load(builder, halves, 4 * (width // 2), FLOAT, 4)
-        empty = builder.fcmp_ordered("==", middle, ir.Constant(FLOAT, LEAST))
-        with builder.if_else(empty) as (half, whole):
+        middle = load(builder, half_squares, 4 * (width // 2), FLOAT, 4)
+        empty = builder.fcmp_ordered("==", middle, ir.Constant(FLOAT, LOWEST_SCORE))
+        with builder.if_else(empty) as (half, full):
             with half:
                 look_at_part(width // 2)
-            with whole:
+            with full:
                 look_at(width)
 
     look_at_part(PANEL)
@@ -227,46 +226,58 @@ def address_of(builder, array, index):
 
 
 @intrinsic
-def judge(typingctx, high, low, which, width, squares, rests, line, far, labels, first, end):
-    """Write the labels of a vector of scanned points; return which are in doubt, a bit each.
+def certify_vector(
+    typingctx, high, low, which, width, squares, residuals, line, far, labels, first, end
+):
+    """Write the labels of a vector of scanned rows; return which are ambiguous, a bit each.
 
-    The points are those from `first` on, up to `end`, of arrays.
-    `width`, the centres that `which` counts by, is a power of two; the error is that of
-    :func:`lloydia.backends.cpu.scan.nearest.certify`, `line` and `far` float32.
+    A row is certified if ``high - low > 2 (a + b R**2 + c r**2)``, as in
+    :func:`lloydia.backends.cpu.scan.nearest.certify`.
+
+    Parameters
+    ----------
+    high, low, which, squares, residuals : IN
+        Arrays; the rows are those from `first` on, up to `end`.
+    width : int
+        A power of two: the centres that a `which` stands for.
+    line, far : float32
+    labels : OUT
     """
     signature = types.int64(
-        high, low, which, types.intp, squares, rests, line, far, labels, *[types.intp] * 2
+        high, low, which, types.intp, squares, residuals, line, far, labels, *[types.intp] * 2
     )
 
     def codegen(context, builder, sig, args):
         width, line, far, first, end = (args[i] for i in (3, 6, 7, 9, 10))
-        high, low, which, squares, rests, labels = (
+        high, low, which, squares, residuals, labels = (
             address_of(builder, args[i], first) for i in (0, 1, 2, 4, 5, 8)
         )
         count = builder.sub(end, first)
         best = load(builder, high, 0, VECTOR, BYTES)
         gap = builder.fsub(best, load(builder, low, 0, VECTOR, BYTES))
         square = load(builder, squares, 0, VECTOR, BYTES)
-        rest = load(builder, rests, 0, VECTOR, BYTES)
+        residual = load(builder, residuals, 0, VECTOR, BYTES)
         a, b, c = (splat(builder, builder.extract_value(line, i), VECTOR) for i in range(3))
-        error = builder.fadd(a, builder.fadd(builder.fmul(b, square), builder.fmul(c, rest)))
-        sure = builder.fcmp_ordered(">", gap, builder.fadd(error, error))
+        error = builder.fadd(a, builder.fadd(builder.fmul(b, square), builder.fmul(c, residual)))
+        certified = builder.fcmp_ordered(">", gap, builder.fadd(error, error))
         near = builder.fcmp_ordered("<", square, splat(builder, far, VECTOR))
         lanes = ir.Constant(ir.VectorType(ADDRESS, LANES), list(range(LANES)))
         there = builder.icmp_signed("<", lanes, splat(builder, count, lanes.type))
-        doubtful = builder.and_(there, builder.not_(builder.and_(sure, near)))
+        ambiguous = builder.and_(there, builder.not_(builder.and_(certified, near)))
         width = splat(builder, builder.trunc(width, INT), IVECTOR)
         names = builder.bitcast(best, IVECTOR)
         mask = builder.sub(width, ir.Constant(IVECTOR, [1] * LANES))
         first = builder.mul(load(builder, which, 0, IVECTOR, BYTES), width)
         pointer = builder.inttoptr(labels, IVECTOR.as_pointer())
-        keep = cgutils.get_or_insert_function(
+        masked_store = cgutils.get_or_insert_function(
             builder.module,
             ir.FunctionType(ir.VoidType(), [IVECTOR, pointer.type, INT, there.type]),
             f"llvm.masked.store.v{LANES}i32.p0",
         )
-        builder.call(keep, [builder.add(first, builder.and_(names, mask)), pointer, INT(4), there])
-        bits = builder.bitcast(doubtful, ir.IntType(LANES))
+        builder.call(
+            masked_store, [builder.add(first, builder.and_(names, mask)), pointer, INT(4), there]
+        )
+        bits = builder.bitcast(ambiguous, ir.IntType(LANES))
         return builder.zext(bits, ADDRESS)
 
     return signature, codegen

@@ -1,7 +1,8 @@
-"""A data set in this process's memory, and what is asked of it before and beside a run."""
+"""A data set in this process's memory: rows, weights, threads, and the grid of its sums."""
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,27 +12,28 @@ from numpy.typing import NDArray
 from lloydia.backends.cpu.rows.distances import own_distances, own_of, sparse_own, squared_distances
 from lloydia.backends.cpu.runtime import pool
 from lloydia.backends.cpu.runtime.pool import Task
-from lloydia.backends.cpu.simd.low_points import LOW
+from lloydia.backends.cpu.simd.limbs import padded
+from lloydia.backends.cpu.simd.microkernel_low_dim import LOW_DIM
 from lloydia.backends.cpu.update import sums
 from lloydia.exact import sums as exact
 
-__all__ = ["NONE", "Placed"]
+__all__ = ["NONE", "Dataset"]
 
-# Nanoseconds that a block of rows should last at least, and all of them if a second thread is to
-# be woken for them.
+# Nanoseconds that a block of rows should take at least, and that all rows must take for a second
+# thread to be woken.
 SHORTEST, WAKING = 100_000.0, 300_000.0
 
-# Rows of a block at most: what one kernel leaves of it for the next is still in the cache.
-MOST_ROWS = 1 << 16
+# The largest block: what one kernel writes is still in the cache when the next one reads it.
+MAX_BLOCK_ROWS = 1 << 16
 
-# Numbers that are looked at together for their magnitudes.
-ABREAST = 128
+# Several short rows are measured as one row of so many numbers.
+NUMBERS_AT_ONCE = 128
 
-# For kernels: no weights, or nothing to be written.
+# For kernels: no weights, or no output.
 NONE = np.empty(0)
 
 
-class Placed:
+class Dataset:
     """Rows on the CPU; see :class:`lloydia.backends.engine.Engine` for what the methods mean.
 
     Parameters
@@ -39,9 +41,20 @@ class Placed:
     X : ndarray (n, d), or CSR matrix in canonical format
     weights : ndarray (n,), float64, or None
     n_threads : int or None
-    """
+        None: as many as this process may use.
 
-    name = "cpu"
+    Attributes
+    ----------
+    source : ndarray (n, d), or CSR matrix
+        The rows as they were given.
+    X : ndarray (n, d), or (data, indices, indptr)
+        The rows as kernels take them.
+    sparse : bool
+    weights : ndarray (n,), float64
+        Empty without weights.
+    width : float
+        Numbers stored for a row.  Estimates of the cost of a pass over the rows use it.
+    """
 
     def __init__(self, X: Any, weights: NDArray | None, n_threads: int | None) -> None:
         self.n_samples, self.n_features = X.shape
@@ -51,7 +64,6 @@ class Placed:
         self.X = (X.data, X.indices, X.indptr) if self.sparse else X
         self.weights = NONE if weights is None else weights
         self.n_threads = pool.threads_of(n_threads)
-        # Values in a row: what the cost of a pass over the rows is made of.
         self.width = X.nnz / self.n_samples if self.sparse else self.n_features
         self._grid: exact.Grid | None = None
         self._magnitudes: exact.Magnitudes | None = None
@@ -61,16 +73,20 @@ class Placed:
         """The weights, or None where there are none."""
         return None if self.weights is NONE else self.weights
 
+    def attach(self, rows: NDArray | None) -> None:
+        """Replace dense rows: None drops them, the same rows come back later."""
+        self.X = self.source = rows
+
     def block(self, cost: float, n: int | None = None) -> int:
         """Return how many rows (or of `n` other things) to hand out at a time.
 
-        `cost` is a guess at the nanoseconds that one takes.  A block lasts long enough that handing
-        it out costs little, and there are a few for each thread.
+        `cost` estimates the nanoseconds that one takes.  A block takes so long that handing it out
+        adds little, and there are a few for each thread.
         """
         n = self.n_samples if n is None else n
         if n * cost < WAKING:
             return max(n, 1)
-        return max(min(-(-n // (4 * self.n_threads)), MOST_ROWS), int(SHORTEST / cost), 1)
+        return max(min(-(-n // (4 * self.n_threads)), MAX_BLOCK_ROWS), int(SHORTEST / cost), 1)
 
     def each_block(self, task: Task, cost: float, n: int | None = None) -> None:
         """Run a task over blocks of rows (or of `n` other things) on the threads."""
@@ -92,22 +108,22 @@ class Placed:
     def _measure(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the largest and the smallest non-zero magnitude a feature: shape (d,)."""
         d, X = self.n_features, self.source
-        # Several rows as one, so that there are vectors to be looked at.
-        several = ABREAST // d if not self.sparse and X.flags.c_contiguous else 0
-        if several < 2 or self.n_samples < ABREAST * several:
+        # Several short rows are measured as one, so that they fill vectors.
+        several = NUMBERS_AT_ONCE // d if not self.sparse and X.flags.c_contiguous else 0
+        if several < 2 or self.n_samples < NUMBERS_AT_ONCE * several:
             return self._fold_magnitudes(self.X, self.n_samples)
-        whole = self.n_samples // several * several
-        parts = [(X[:whole].reshape(-1, several * d), whole // several)]
-        if whole < self.n_samples:
-            parts.append((X[whole:], self.n_samples - whole))
+        n_whole = self.n_samples // several * several
+        parts = [(X[:n_whole].reshape(-1, several * d), n_whole // several)]
+        if n_whole < self.n_samples:
+            parts.append((X[n_whole:], self.n_samples - n_whole))
         found = zip(*(self._fold_magnitudes(*part) for part in parts), strict=True)
         largest, smallest = (np.concatenate(sides).reshape(-1, d) for sides in found)
         return largest.max(axis=0), smallest.min(axis=0)
 
     def _fold_magnitudes(self, X: Any, n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Do it for `n` rows of any shape."""
+        """Return the magnitudes of `n` rows of any shape."""
         d = self.n_features if self.sparse else X.shape[1]
-        # Of dense rows in their type: float32 has twice as many in a vector.
+        # Dense rows are measured in their own type: a vector has twice as many float32.
         kind = np.float64 if self.sparse else self.dtype
         largest = np.zeros((self.n_threads, d), kind)
         smallest = np.full((self.n_threads, d), np.inf, kind)
@@ -121,14 +137,36 @@ class Placed:
 
     def set_grid(self, magnitudes: exact.Magnitudes) -> None:
         self._magnitudes, self._grid = magnitudes, exact.Grid.choose(magnitudes, self.dtype)
+        for name in ("scaled_weights", "fixed_point_grid", "mean_scale"):
+            self.__dict__.pop(name, None)
 
     @property
     def grid(self) -> exact.Grid:
-        """The grid of all sums; from this data's own magnitudes unless it was set."""
+        """The grid of all sums; it follows from this data set's magnitudes unless it was set."""
         if self._grid is None:
             self.set_grid(self.magnitudes())
         assert self._grid is not None
         return self._grid
+
+    @cached_property
+    def scaled_weights(self) -> NDArray[np.float64]:
+        """The weights divided by two to the grid's exponent of weights; empty without weights."""
+        if self.weights is NONE:
+            return NONE
+        return np.ldexp(self.weights, -self.grid.weight_exponent)
+
+    @cached_property
+    def fixed_point_grid(self) -> tuple[Any, ...]:
+        """The grid as the kernels of :mod:`update.sums` take it."""
+        grid, m = self.grid, self.n_features + 1
+        columns = np.zeros((3, m if self.sparse else padded(m)))
+        columns[:, :m] = grid.scale, grid.quantum, 1.0 / grid.quantum
+        return (*columns, 2.0**grid.bits, grid.recover)
+
+    @cached_property
+    def mean_scale(self) -> tuple[int, NDArray[np.float64], bool]:
+        """The bits a limb, two to the exponents of the grid, and whether centres are float64."""
+        return self.grid.bits, np.ldexp(1.0, self.grid.exponents), self.dtype == np.float64
 
     def rows(self, indices: NDArray[np.int64]) -> NDArray:
         rows = self.source[indices]
@@ -151,7 +189,7 @@ class Placed:
         D, d = D if len(D) else np.empty(self.n_samples), self.n_features
         wide: NDArray = centers.astype(np.float64)
         X, own = self.X, sparse_own if self.sparse else own_distances
-        if not self.sparse and d <= LOW and self.source.flags.c_contiguous:
+        if not self.sparse and d <= LOW_DIM and self.source.flags.c_contiguous:
             X, wide, own = self.source.reshape(-1), wide.reshape(-1), own_of(d)
         self.each_block(lambda t, a, b: own(X, a, b, labels, wide, D), 1.0 + 0.5 * d)
         return D

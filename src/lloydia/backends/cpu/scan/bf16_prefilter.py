@@ -1,4 +1,4 @@
-r"""The scan of the leading parts alone, which settles most rows for fewer products.
+r"""The bfloat16 prefilter: scores of the heads alone certify most rows for fewer products.
 
 With ``y = h + r`` and ``b = h' + r'``, h and h' of bfloat16, Cauchy and Schwarz say
 
@@ -14,8 +14,8 @@ adding up, the score of a is at least ``high - 2 W_a - E`` and those of all othe
 ``low + E``.  Centre a is the label if ``high - low > 2 W_a + 2 E``.  E follows from the farthest
 centre; where that is too much, so does E' of :func:`lloydia.exact.certificate.near_error` from
 ``high - 2 W_a``, than which the score of a is less by the error of adding up at most: only centres
-that are no farther than a count, and none of them is above ``low + E'``.  The other rows are for
-:mod:`tile_scan`, or for :mod:`panel_scan` where there are no matrix units.
+that are no farther than a count, and none of them is above ``low + E'``.  The other rows go to
+:mod:`tile_scan`, or to :mod:`panel_scan` where there are no matrix units.
 """
 
 from __future__ import annotations
@@ -27,33 +27,33 @@ from lloydia.backends.cpu.runtime.counting import upto
 from lloydia.backends.cpu.scan.nearest import aligned, frame_rows, near_error
 from lloydia.backends.cpu.scan.tile_panels import not_less
 from lloydia.backends.cpu.scan.tile_scores import score_pairs
-from lloydia.backends.cpu.simd.pairs import ABREAST, KIB, TILE, lead_points
-from lloydia.backends.cpu.simd.points import BYTES, GROUP, VECTORS
+from lloydia.backends.cpu.simd.microkernel_rows_in_lanes import BYTES, GROUP, VECTORS
+from lloydia.backends.cpu.simd.pairs import ABREAST, KIB, TILE, split_bf16_heads
 
-__all__ = ["coarse_scan"]
+__all__ = ["prefilter_rows"]
 
-# What a block of leading parts should fill: a good part of the second-level cache.
+# The memory of a block of heads: a good part of the second-level cache.
 BLOCK_BYTES = 600_000
 
-# Where more than half of a block is left in doubt, one block is left out; after as many again,
-# three, and so on, at most so many: a single such block costs little, and many in a row do, too.
+# After a block of which more than half is left ambiguous, one block is not tried; after the next
+# such block three, and so on, up to so many.
 IDLE = 15
 
-# Points that are framed at a time.
+# Rows that are framed at a time.
 PAIR = 2 * GROUP
 
 
 @subroutine
-def single(bits):
-    """Return the number with these leading bits, float64."""
+def from_bf16(bits):
+    """Return the number of a bfloat16, given by its bits, in float64."""
     return np.float64(np.int32(bits << 16).view(np.float32))
 
 
 @subroutine
-def lead_rows(X, rows, at, m, frame, lead, y, squares, rests, tiles, bounds):
-    """Write the tiles of `m` rows; `bounds` receives (A, B) of each."""
+def split_rows(X, rows, at, m, frame, n_head_pairs, y, squares, residuals, tiles, bounds):
+    """Frame `m` rows, and write the tiles of their heads, and (A, B) of each to `bounds`."""
     d = X.shape[1]
-    pitch = -(-lead // TILE) * ABREAST * KIB
+    pitch = -(-n_head_pairs // TILE) * ABREAST * KIB
     column = (d + 1) // 2
     place = column // TILE * ABREAST * KIB // 4 + column % TILE * TILE
     names = tiles.view(np.int32)
@@ -64,40 +64,42 @@ def lead_rows(X, rows, at, m, frame, lead, y, squares, rests, tiles, bounds):
             points = y.ctypes.data + v // VECTORS * y.strides[0] + v % VECTORS * BYTES
             vector = first // TILE + v
             out = tiles.ctypes.data + vector // ABREAST * pitch + vector % ABREAST * KIB
-            found = rests.ctypes.data + vector * BYTES
-            lead_points(points, y.shape[1] // 2, lead, out, found)
+            found = residuals.ctypes.data + vector * BYTES
+            split_bf16_heads(points, y.shape[1] // 2, n_head_pairs, out, found)
         for p in upto(first, first + PAIR):
             vector = p // TILE
-            of_rest = not_less(np.sqrt(np.float64(rests[p])), d)
+            residual = not_less(np.sqrt(np.float64(residuals[p])), d)
             of_row = not_less(np.sqrt(np.float64(squares[p])), d)
             base = (vector // ABREAST * pitch + vector % ABREAST * KIB) // 4
-            names[base + place + p % TILE] = np.int32(of_rest | of_row << 16)
-            bounds[p, 0] = single(of_rest)
-            bounds[p, 1] = single(of_row)
+            names[base + place + p % TILE] = np.int32(residual | of_row << 16)
+            bounds[p, 0] = from_bf16(residual)
+            bounds[p, 1] = from_bf16(of_row)
 
 
 @subroutine
-def judge_rows(m, d, squares, bounds, high, low, which, panels, lines, far, unit, out, doubtful):
-    """Write what is found of `m` rows; list the places of those in doubt, return their number.
+def certify_rows(m, d, squares, bounds, high, low, which, panels, lines, far, unit, out, ambiguous):
+    """Write labels and bounds of `m` rows, list the ambiguous ones by place, return how many.
 
-    `out` is (labels, best, second).
+    `out` is (labels, best, second); the test is that of this module: ``high - low > 2 W_a + 2 E``.
     """
     labels, best, second = out
     line, near = lines
     names = high.view(np.int32)
     column = (d + 1) // 2
     shrink = 1.0 - (d + 8) * 2.0**-20
-    n_doubtful = 0
+    n_ambiguous = 0
     for p in upto(m):
         square = np.float64(squares[p])
-        doubtful[n_doubtful] = p
+        ambiguous[n_ambiguous] = p
         if not square < far:
-            n_doubtful += 1
+            n_ambiguous += 1
             continue
         name = names[p] & (TILE - 1)
         tile = which[p]
         pair = panels[tile // ABREAST, column // TILE, tile % ABREAST, name, column % TILE]
-        width = bounds[p, 0] * single(pair & 0xFFFF) + bounds[p, 1] * single(pair >> 16 & 0xFFFF)
+        width = bounds[p, 0] * from_bf16(pair & 0xFFFF) + bounds[p, 1] * from_bf16(
+            pair >> 16 & 0xFFFF
+        )
         error = of_others = line[0] + line[1] * square
         upper, lower = np.float64(high[p]), np.float64(low[p])
         score = upper - 2.0 * width
@@ -105,35 +107,44 @@ def judge_rows(m, d, squares, bounds, high, low, which, panels, lines, far, unit
         if not score - lower > 2.0 * error:
             error = near_error(square, score, near)
             of_others = near_error(square, lower, near) if len(best) else error
-            n_doubtful += not score - lower > 2.0 * error
+            n_ambiguous += not score - lower > 2.0 * error
         if len(best):
             best[p] = max(0.0, square - 2.0 * (score - error)) * unit * unit
             second[p] = max(0.0, square * shrink - 2.0 * (lower + of_others)) * unit * unit
-    return n_doubtful
+    return n_ambiguous
 
 
 @kernel
-def coarse_scan(X, rows, start, stop, tiles, lead, frame, far, lines, fresh, best, second, left):
-    """Scan dense rows; write the entries of the list that are in doubt to `left`.
+def prefilter_rows(
+    X, rows, start, stop, tiles, n_head_pairs, frame, far, lines, fresh, best, second, left
+):
+    """Certify dense rows by their heads; return how many are left, and how many were tried.
 
-    Returns their number, and that of the rows tried.  Arguments are as in
-    :func:`tile_scan.tile_scan`; `lines` are those of the error of adding up,
-    two as of :func:`nearest.certify`.
+    Parameters
+    ----------
+    X, rows, start, stop, fresh, best, second
+        See :mod:`nearest`; only certified rows are written.
+    tiles, n_head_pairs, frame, far : IN
+        As in :func:`tile_scan.tile_scan`.
+    lines : tuple
+        Two, as in :func:`nearest.certify`, for the error of adding up the heads.
+    left : OUT, ndarray (stop - start,), int64
+        List entries that are not certified.
     """
     if stop <= start:
         return 0, 0
     panels, starts = tiles
     d = X.shape[1]
     even = d + d % 2
-    n_steps = -(-lead // TILE)
-    most = max(1, min(16, BLOCK_BYTES // (PAIR * n_steps * KIB // TILE))) * PAIR
-    block = min(most, -(-(stop - start) // PAIR) * PAIR)
+    n_steps = -(-n_head_pairs // TILE)
+    most_rows = max(1, min(16, BLOCK_BYTES // (PAIR * n_steps * KIB // TILE))) * PAIR
+    block = min(most_rows, -(-(stop - start) // PAIR) * PAIR)
     y = aligned(PAIR * even).reshape(2, even, GROUP)
     for g in upto(2 if even > d else 0):
         y[g, d] = np.float32(0.0)
-    squares, high, low, rests = aligned(block), aligned(block), aligned(block), aligned(block)
+    squares, high, low, residuals = aligned(block), aligned(block), aligned(block), aligned(block)
     which, bounds = aligned(block).view(np.int32), np.empty((block, 2))
-    doubtful = np.empty(block + 1, np.int64)
+    ambiguous = np.empty(block + 1, np.int64)
     scratch = aligned((block // TILE + 8) * n_steps * KIB // 4)
     scratch[:] = np.float32(0.0)
     unit = 1.0 / np.float64(frame[1])
@@ -142,15 +153,15 @@ def coarse_scan(X, rows, start, stop, tiles, lead, frame, far, lines, fresh, bes
         m = min(block, stop - at)
         n = m
         if idle == 0:
-            lead_rows(X, rows, at, m, frame, lead, y, squares, rests, scratch, bounds)
+            split_rows(X, rows, at, m, frame, n_head_pairs, y, squares, residuals, scratch, bounds)
             n_pairs = -(-m // PAIR) * VECTORS
-            score_pairs(scratch, n_pairs, lead, panels, starts, high, low, which)
+            score_pairs(scratch, n_pairs, n_head_pairs, panels, starts, high, low, which)
             out = fresh[at - start :], best[at - start :], second[at - start :]
-            n = judge_rows(
-                m, d, squares, bounds, high, low, which, panels, lines, far, unit, out, doubtful
+            n = certify_rows(
+                m, d, squares, bounds, high, low, which, panels, lines, far, unit, out, ambiguous
             )
             for q in upto(n):
-                left[n_left + q] = at + doubtful[q]
+                left[n_left + q] = at + ambiguous[q]
             n_tried += m
             idle = pause = min(IDLE, 2 * pause + 1) if 2 * n > m else 0
         else:

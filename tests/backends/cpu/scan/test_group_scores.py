@@ -9,20 +9,22 @@ from numba import njit
 from lloydia.backends.cpu.scan import group_scores, tile_scores
 from lloydia.backends.cpu.scan import nearest as scan
 from lloydia.backends.cpu.scan.centers import aligned, pack
-from lloydia.backends.cpu.scan.rivals import list_rivals
-from lloydia.backends.cpu.simd import pairs, points
-from lloydia.backends.cpu.simd.low_points import LOW
-from lloydia.exact import certificate
+from lloydia.backends.cpu.scan.close_centers import list_close_centers
+from lloydia.backends.cpu.simd import microkernel_rows_in_lanes as points
+from lloydia.backends.cpu.simd import pairs
+from lloydia.backends.cpu.simd.microkernel_low_dim import LOW_DIM
 
 
 @njit
-def frame_rows(X, rows, at, m, shape, origin, scale, y, squares, ahead, part):
-    scan.frame_rows(X, rows, at, m, shape, origin, scale, y, squares, ahead, part)
+def frame_rows(X, rows, at, m, shape, origin, scale, y, squares, next_rows, part):
+    scan.frame_rows(X, rows, at, m, shape, origin, scale, y, squares, next_rows, part)
 
 
 @njit
-def score_panels(y, d, groups, panels, halves, best, second, which, shape, ahead, part):
-    group_scores.score_panels(y, d, groups, panels, halves, best, second, which, shape, ahead, part)
+def score_panels(y, d, groups, panels, half_squares, best, second, which, shape, next_rows, part):
+    group_scores.score_panels(
+        y, d, groups, panels, half_squares, best, second, which, shape, next_rows, part
+    )
 
 
 def straight(task, cost, n):
@@ -39,7 +41,7 @@ def framed(n, d, k, tiles, dtype="float32"):
     y[:] = 0.0
     squares = aligned((groups * points.GROUP,))
     rows = np.empty(0, dtype=np.int64)
-    shape = tuple(range(d)) if d <= LOW else None
+    shape = tuple(range(d)) if d <= LOW_DIM else None
     frame_rows(X, rows, 0, n, shape, *packed.frame, y, squares, 0, 0)
     flat = y[:, :d].transpose(0, 2, 1).reshape(-1, d)[:n]
     origin, scale = packed.frame
@@ -87,70 +89,36 @@ def test_few_features_find_the_best_two(d, k, dtype):
         check(n, exact, high, low, which, 1, a + b * squares)
 
 
-@pytest.mark.skipif(not tile_scores.WHOLE, reason="this processor has no tiles")
+@pytest.mark.skipif(not tile_scores.AMX, reason="this processor has no tiles")
 @pytest.mark.parametrize("k", [2, 31, 32, 33, 100])
 @pytest.mark.parametrize("d", [1, 5, 32, 301])
 def test_tiles_find_the_best_two(d, k):
     n = 100
     packed, y, squares, flat, exact = framed(n, d, k, tiles=True)
     size = y.shape[0] * points.GROUP
-    high, low, rests = aligned((3, size))
+    high, low, residuals = aligned((3, size))
     which = aligned((size,), np.int32)
     scratch = aligned(((3 * len(y) + 8) * packed.tiles[0].shape[1] * 256,))
     scratch[:] = 0.0
     tile_scores.score_tiles(
-        y, len(y), tile_scores.lead(d), scratch, *packed.tiles, high, low, which, rests
+        y, len(y), tile_scores.head_pairs_of(d), scratch, *packed.tiles, high, low, which, residuals
     )
     a, b, c = packed.errors[1]
-    check(n, exact, high, low, which, pairs.TILE, a + b * squares + c * rests[:n])
-    leading = ((flat.view(np.int32) + 0x8000) & -0x10000).view(np.float32)
-    assert rests[:n] == pytest.approx(np.square(flat - leading).sum(axis=1), rel=0.02)
-
-
-def test_the_line_bounds_the_error_terms():
-    for reach in (0.0, 1e-3, 1.0, 30.0):
-        a, b, c = certificate.error_terms(20, reach, 1.0, depth=12, named=4)
-        low, slope, _ = certificate.error_line(20, reach, 1.0, depth=12, named=4)
-        for R in (0.0, 1e-3, 0.5, 1.0, 7.0, 1e4):
-            assert low + slope * R * R >= a + b * R + c * R * R
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("d", [5, 8, 19, 40])
-def test_rows_are_framed_alike_in_any_layout_and_order(d, dtype):
-    n = 70
-    rng = np.random.default_rng(d)
-    X = rng.normal(size=(n, d)).astype(dtype)
-    origin, scale = X.mean(axis=0), X.dtype.type(0.25)
-    every, turned = np.empty(0, dtype=np.int64), np.arange(n)[::-1].copy()
-    wide = np.zeros((n, 2 * d), dtype)
-    wide[:, ::2] = X
-    for rows, given in (
-        (every, X),
-        (turned, X),
-        (every, wide[:, ::2]),
-    ):
-        y, squares = aligned((2, d, points.GROUP)), aligned((2 * points.GROUP,))
-        shape = tuple(range(d)) if d <= LOW else None
-        frame_rows(given, rows, 0, n, shape, origin, scale, y, squares, 0, 0)
-        flat = y.transpose(0, 2, 1).reshape(-1, d)[:n]
-        expected = ((X - origin) * scale).astype(np.float32)[rows if len(rows) else slice(None)]
-        assert (flat == expected).all()
-        exact = np.square(flat.astype(np.float64)).sum(axis=1)
-        assert (squares[:n] >= exact).all()
-        assert (squares[:n] <= exact * (1 + (d + 8) * 2.0**-21)).all()
+    check(n, exact, high, low, which, pairs.TILE, a + b * squares + c * residuals[:n])
+    heads = ((flat.view(np.int32) + 0x8000) & -0x10000).view(np.float32)
+    assert residuals[:n] == pytest.approx(np.square(flat - heads).sum(axis=1), rel=0.02)
 
 
 @njit
-def rivals_of(y, d, panels, starts, reach, wanted, names, rows):
-    return list_rivals(
+def close_centers_of(y, d, panels, starts, reach, requested, names, rows):
+    return list_close_centers(
         y.ctypes.data, d, panels.ctypes.data, starts.ctypes.data, len(panels), reach.ctypes.data,
-        wanted, names.ctypes.data, rows.ctypes.data,
+        requested, names.ctypes.data, rows.ctypes.data,
     )  # fmt: skip
 
 
 @pytest.mark.parametrize("d", [3, 40, 300])
-def test_rivals_are_the_centres_whose_scores_reach(d):
+def test_close_centers_are_those_whose_scores_reach(d):
     n, k = points.GROUP, 21
     packed, y, _, _, exact = framed(n, d, k, False)
     panels, starts, _ = packed.scores
@@ -161,11 +129,11 @@ def test_rivals_are_the_centres_whose_scores_reach(d):
     reach = aligned((n,))
     reach[:] = (ordered[at] + ordered[np.arange(n), -counts - 1]) / 2
     reach[2] = np.nan
-    wanted = [p for p in range(n) if p % 3 != 1]
+    requested = [p for p in range(n) if p % 3 != 1]
     names, rows = np.empty((2, len(starts)), dtype=np.int64)
-    bits = np.int64(sum(1 << p for p in wanted))
-    found = rivals_of(y, d, panels, starts, reach, bits, names, rows)
+    bits = np.int64(sum(1 << p for p in requested))
+    found = close_centers_of(y, d, panels, starts, reach, bits, names, rows)
     listed = {(j, p) for j, b in zip(names[:found], rows[:found]) for p in range(n) if b >> p & 1}
-    expected = {(j, p) for p in wanted for j in range(k) if p == 2 or exact[p, j] > reach[p]}
+    expected = {(j, p) for p in requested for j in range(k) if p == 2 or exact[p, j] > reach[p]}
     assert {(j, p) for j, p in listed if j < k} == expected
     assert (np.diff(names[:found]) > 0).all()

@@ -1,13 +1,13 @@
-"""The scan of few features: a point in every lane, and in registers while all centres go by.
+"""The microkernel for few features: a row in every lane, which stays in registers.
 
-A centre takes d multiply-adds and two and a half operations more, where a scan that writes names
+A centre takes d multiply-adds and two and a half more operations, where a scan that writes names
 into the scores takes four and a half.  Two sets of maxima are kept: of each *place* in a panel,
 over all panels, and the largest two of all *panels*, over their places.  The best centre is where
 the best place and the best panel cross.  The second best differs from it in its place or in its
 panel, so it is the larger of the second best place and of the second best panel.
 
-To cross them costs as much as a dozen centres do, so up to FEW are looked at one after the other,
-three vectors of points side by side: d multiply-adds and five operations a centre.
+Crossing them takes as long as a dozen centres, so up to SEQUENTIAL_CENTERS are scored one after the
+other, three vectors of rows at a time: d multiply-adds and five operations a centre.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from __future__ import annotations
 from llvmlite import ir
 from numba.core import cgutils
 
-from lloydia.backends.cpu.simd.points import (
+from lloydia.backends.cpu.simd.microkernel_rows_in_lanes import (
     ADDRESS,
     BYTES,
     FLOAT,
@@ -23,7 +23,7 @@ from lloydia.backends.cpu.simd.points import (
     INT,
     IVECTOR,
     LANES,
-    LEAST,
+    LOWEST_SCORE,
     PANEL,
     VECTOR,
     VECTORS,
@@ -34,10 +34,10 @@ from lloydia.backends.cpu.simd.points import (
     store,
 )
 
-__all__ = ["FEW", "LOW", "scan_few", "scan_low"]
+__all__ = ["LOW_DIM", "SEQUENTIAL_CENTERS", "scan_low_dim", "scan_sequential"]
 
-# Features up to which these scans are used, and centres up to which they are looked at in turn.
-LOW, FEW = 8, 12
+# These scans are used up to LOW_DIM features; up to so many centres are scored one after the other.
+LOW_DIM, SEQUENTIAL_CENTERS = 8, 12
 
 
 def multiply_add(builder):
@@ -50,17 +50,16 @@ def multiply_add(builder):
 def two_largest(builder, a, b):
     """Merge two triples: the largest score, the next one and the name of the largest."""
     loser = smaller(builder, a[0], b[0])
-    rest = larger(builder, loser, larger(builder, a[1], b[1]))
+    runner_up = larger(builder, loser, larger(builder, a[1], b[1]))
     name = builder.select(builder.fcmp_ordered(">", b[0], a[0]), b[2], a[2])
-    return larger(builder, a[0], b[0]), rest, name
+    return larger(builder, a[0], b[0]), runner_up, name
 
 
-def scan_low(builder, d, y, panels, halves, n_panels, best, second, which):
-    """Emit the scan of a vector of points; `which` receives the centre of the best score.
+def scan_low_dim(builder, d, y, panels, half_squares, n_panels, best, second, which):
+    """Emit the scan of a vector of rows; `which` receives the centre of the best score.
 
-    Here no score holds a name.  The best centre is where the best of the panels, and the best of
-    the places in a panel, cross; the second best is in another panel or in another place.  The `d`
-    features and all else stay in registers; the rest are addresses, and the number of panels.
+    No score holds a name here.  The `d` features and all results stay in registers; the other
+    arguments are addresses, and the number of panels.
     """
     muladd = multiply_add(builder)
     x = [load(builder, y, 4 * GROUP * f, VECTOR, BYTES) for f in range(d)]
@@ -78,14 +77,14 @@ def scan_low(builder, d, y, panels, halves, n_panels, best, second, which):
             scores = [larger(builder, a, b) for a, b in zip(scores[::2], scores[1::2])]
         return scores[0]
 
-    scores = list(score(panels, halves))
+    scores = list(score(panels, half_squares))
     place = [cgutils.alloca_once_value(builder, s) for s in scores]
     high = cgutils.alloca_once_value(builder, top(scores))
-    low = cgutils.alloca_once_value(builder, ir.Constant(VECTOR, [LEAST] * LANES))
+    low = cgutils.alloca_once_value(builder, ir.Constant(VECTOR, [LOWEST_SCORE] * LANES))
     number = cgutils.alloca_once_value(builder, ir.Constant(IVECTOR, [0] * LANES))
     with cgutils.for_range(builder, n_panels, start=ADDRESS(1)) as loop:
         panel = builder.add(panels, builder.mul(loop.index, ADDRESS(4 * PANEL * d)))
-        half = builder.add(halves, builder.mul(loop.index, ADDRESS(4 * PANEL)))
+        half = builder.add(half_squares, builder.mul(loop.index, ADDRESS(4 * PANEL)))
         scores = list(score(panel, half))
         for r in range(PANEL):
             builder.store(larger(builder, builder.load(place[r]), scores[r]), place[r])
@@ -96,21 +95,21 @@ def scan_low(builder, d, y, panels, halves, n_panels, best, second, which):
         nearer = builder.fcmp_ordered(">", here, before)
         name = splat(builder, builder.trunc(loop.index, INT), IVECTOR)
         builder.store(builder.select(nearer, name, builder.load(number)), number)
-    nothing = ir.Constant(VECTOR, [LEAST] * LANES)
+    nothing = ir.Constant(VECTOR, [LOWEST_SCORE] * LANES)
     found = [
         (builder.load(p), nothing, ir.Constant(IVECTOR, [r] * LANES)) for r, p in enumerate(place)
     ]
     while len(found) > 1:
         found = [two_largest(builder, a, b) for a, b in zip(found[::2], found[1::2])]
-    high, rest, name = found[0]
+    high, runner_up, name = found[0]
     panel = builder.mul(builder.load(number), ir.Constant(IVECTOR, [PANEL] * LANES))
     store(builder, high, best, 0)
-    store(builder, larger(builder, rest, builder.load(low)), second, 0)
+    store(builder, larger(builder, runner_up, builder.load(low)), second, 0)
     store(builder, builder.add(panel, name), which, 0)
 
 
-def scan_few(builder, d, y, panels, halves, k, best, second, which):
-    """Emit the scan of a group of points against k centres; the rest is as in :func:`scan_low`."""
+def scan_sequential(builder, d, y, panels, half_squares, k, best, second, which):
+    """Emit the scan of a group of rows with k centres; else as :func:`scan_low_dim`."""
     muladd = multiply_add(builder)
     x = [
         [load(builder, y, 4 * GROUP * f + BYTES * v, VECTOR, BYTES) for f in range(d)]
@@ -118,7 +117,7 @@ def scan_few(builder, d, y, panels, halves, k, best, second, which):
     ]
 
     def scores(j):
-        half = load(builder, builder.add(halves, builder.mul(j, ADDRESS(4))), 0, FLOAT, 4)
+        half = load(builder, builder.add(half_squares, builder.mul(j, ADDRESS(4))), 0, FLOAT, 4)
         totals = [splat(builder, half, VECTOR)] * VECTORS
         before = builder.mul(builder.udiv(j, ADDRESS(PANEL)), ADDRESS(4 * PANEL * d))
         lane = builder.mul(builder.urem(j, ADDRESS(PANEL)), ADDRESS(4))
@@ -132,7 +131,7 @@ def scan_few(builder, d, y, panels, halves, k, best, second, which):
         return [cgutils.alloca_once_value(builder, value) for value in values]
 
     high = places(scores(ADDRESS(0)))
-    low = places([ir.Constant(VECTOR, [LEAST] * LANES)] * VECTORS)
+    low = places([ir.Constant(VECTOR, [LOWEST_SCORE] * LANES)] * VECTORS)
     name = places([ir.Constant(IVECTOR, [0] * LANES)] * VECTORS)
     with cgutils.for_range(builder, k, start=ADDRESS(1)) as loop:
         here = splat(builder, builder.trunc(loop.index, INT), IVECTOR)

@@ -1,15 +1,13 @@
-"""The scan of leading parts: what it certifies is so, and what it cannot is left."""
+"""The bfloat16 prefilter: rows that it certifies are right, and it leaves the others."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from lloydia import KMeans
 from lloydia.backends.cpu.rows.features import EVERY
-from lloydia.backends.cpu.scan import coarse_scan, scanners, tile_scores
+from lloydia.backends.cpu.scan import bf16_prefilter, scanners, tile_scores
 from lloydia.backends.cpu.scan.centers import pack
-from lloydia.estimators.functions import assign
 from lloydia.exact.distance import squared_distances
 from nasty import FLAVOURS, rows_of
 
@@ -29,31 +27,45 @@ def scanned(X, centers, rows=EVERY, bounds=True):
     labels, left = np.full(n, -1, np.int32), np.empty(n, np.int64)
     best, second = np.full((2, n if bounds else 0), np.nan)
     far, *_, lines = p.errors
-    m, tried = coarse_scan.coarse_scan(
-        X, rows, 0, n, p.tiles, tile_scores.lead(d), p.frame, far, lines, labels, best, second, left
+    m, tried = bf16_prefilter.prefilter_rows(
+        X,
+        rows,
+        0,
+        n,
+        p.tiles,
+        tile_scores.head_pairs_of(d),
+        p.frame,
+        far,
+        lines,
+        labels,
+        best,
+        second,
+        left,
     )
     assert (np.diff(left[:m]) > 0).all()
     assert n - tried <= m
-    sure = np.ones(n, dtype=bool)
-    sure[left[:m]] = False
-    return labels, best, second, sure
+    certified = np.ones(n, dtype=bool)
+    certified[left[:m]] = False
+    return labels, best, second, certified
 
 
 def check(X, centers, found):
-    labels, best, second, sure = found
+    labels, best, second, certified = found
     D = squared_distances(X, centers)
-    assert (labels[sure] == D.argmin(axis=1)[sure]).all()
+    assert (labels[certified] == D.argmin(axis=1)[certified]).all()
     if len(best):
         own = np.take_along_axis(D, D.argmin(axis=1)[:, None], axis=1)[:, 0]
         D[np.arange(len(D)), D.argmin(axis=1)] = np.inf
-        assert (best[sure] >= own[sure] * (1 - 1e-12)).all()
-        assert (second[sure] <= D.min(axis=1)[sure] * (1 + 1e-12)).all()
-    return sure.mean()
+        assert (best[certified] >= own[certified] * (1 - 1e-12)).all()
+        assert (second[certified] <= D.min(axis=1)[certified] * (1 + 1e-12)).all()
+    return certified.mean()
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("flavour", FLAVOURS)
-@pytest.mark.parametrize("d", [d for d in (24, 30, 31, 32, 64, 95, 130) if d >= tile_scores.COARSE])
+@pytest.mark.parametrize(
+    "d", [d for d in (24, 30, 31, 32, 64, 95, 130) if d >= tile_scores.PREFILTER_FEATURES]
+)
 def test_what_is_certified_is_nearest(flavour, dtype, d):
     X = rows_of(flavour, 300, d, dtype, seed=d)
     for k in (2, 15, 33, 100):
@@ -85,17 +97,17 @@ def test_centres_very_far_away_cost_few_rows_their_certificates(far, dtype):
         found = scanned(X, centers, bounds=bounds)
         check(X, centers, found)
         assert found[-1][near].mean() > 0.95
-    _, best, second, sure = scanned(X, centers)
+    _, best, second, certified = scanned(X, centers)
     D = np.sort(squared_distances(X, centers), axis=1)
-    assert (best < 1.3 * D[:, 0])[sure & near].all()
-    assert (second > 0.7 * D[:, 1])[sure & near].all()
+    assert (best < 1.3 * D[:, 0])[certified & near].all()
+    assert (second > 0.7 * D[:, 1])[certified & near].all()
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_sums_that_lose_products_are_not_trusted_beside_a_centre_far_away(dtype):
     # As all of bfloat16, nothing is left out; products less than half a unit of the sum they join.
     d = 1000
-    d = max(d, tile_scores.COARSE)
+    d = max(d, tile_scores.PREFILTER_FEATURES)
     centers = np.zeros((34, d))
     centers[:2, 1] = 2.0**6, -(2.0**6)
     centers[2:, 0] = 1.0
@@ -109,7 +121,7 @@ def test_sums_that_lose_products_are_not_trusted_beside_a_centre_far_away(dtype)
 
 
 @pytest.mark.parametrize("spread", [2.0**-6, 2.0**-8, 2.0**-9, 2.0**-11, 2.0**-20, 0.0])
-def test_rivals_that_bfloat16_cannot_tell_apart_are_left(spread):
+def test_centres_that_bfloat16_cannot_tell_apart_are_left(spread):
     # Rows and centres halfway between bfloat16 numbers, all errors of one sign.
     rng = np.random.default_rng(1)
     centers = np.full((34, 64), 1.0 + 2.0**-8, np.float32)
@@ -123,18 +135,18 @@ def test_rivals_that_bfloat16_cannot_tell_apart_are_left(spread):
 def test_a_list_of_rows_and_no_bounds():
     X = rows_of("gauss", 900, 70, "float32", seed=3)
     rows = np.random.default_rng(0).permutation(900)[:500]
-    labels, best, second, sure = scanned(X, X[:40], rows)
-    check(X[rows], X[:40], (labels, best, second, sure))
+    labels, best, second, certified = scanned(X, X[:40], rows)
+    check(X[rows], X[:40], (labels, best, second, certified))
     plain = scanned(X, X[:40], rows, bounds=False)
     assert (plain[0] == labels).all()
-    assert (plain[3] == sure).all()
+    assert (plain[3] == certified).all()
 
 
-def test_blocks_are_left_out_where_too_many_rows_are_in_doubt():
+def test_blocks_are_left_out_where_too_many_rows_are_ambiguous():
     # All rows are in doubt, so that all blocks but a few are not even looked at.
     X = np.repeat(rows_of("gauss", 30, 64, "float32", seed=5), 1000, axis=0)
-    labels, _, _, sure = scanned(X, np.concatenate([X[::1000], X[::1000]]), bounds=False)
-    assert not sure.any()
+    labels, _, _, certified = scanned(X, np.concatenate([X[::1000], X[::1000]]), bounds=False)
+    assert not certified.any()
     assert (labels == -1).mean() > 0.5
 
 
@@ -142,79 +154,29 @@ def with_hard_blocks(blocks):
     """Return (X, centers): twelve blocks of rows, those listed with two equal centres nearest."""
     rng = np.random.default_rng(0)
     centers = rng.normal(size=(100, 64)).astype(np.float32)
-    size = 16 * coarse_scan.PAIR
+    size = 16 * bf16_prefilter.PAIR
     names = rng.integers(98, size=(12, size))
     names[blocks] = 98
     centers[99] = centers[98]
     return centers[names.ravel()], centers
 
 
-def test_a_block_in_doubt_costs_no_more_than_the_next():
+def test_an_ambiguous_block_costs_no_more_than_the_next():
     X, centers = with_hard_blocks([1, 7])
-    labels, _, _, sure = scanned(X, centers, bounds=False)
+    labels, _, _, certified = scanned(X, centers, bounds=False)
     of_block = labels.reshape(12, -1)
     assert [b for b in range(12) if (of_block[b] == -1).all()] == [2, 8]
-    assert [b for b in range(12) if not sure.reshape(12, -1)[b].any()] == [1, 2, 7, 8]
+    assert [b for b in range(12) if not certified.reshape(12, -1)[b].any()] == [1, 2, 7, 8]
 
 
-def test_scattered_blocks_in_doubt_do_not_switch_it_off():
+def test_scattered_ambiguous_blocks_do_not_switch_it_off():
     X, centers = with_hard_blocks([1, 7])
-    n, p, leading = len(X), pack(centers, True, straight), scanners.Leading()
-    whole = scanners.whole_scanner(X, p, tile_scores.WHOLE)
+    n, p, prefilter = len(X), pack(centers, True, straight), scanners.Bf16Prefilter()
+    whole = scanners.full_scanner(X, p, tile_scores.AMX)
     labels = np.empty(n, np.int32)
     none = np.empty(0)
-    scanners.leading_scanner(X, p, whole, leading)(EVERY, 0, n, labels, none, none)
+    scanners.prefiltered_scanner(X, p, whole, prefilter)(EVERY, 0, n, labels, none, none)
     assert (labels == squared_distances(X, centers).argmin(axis=1)).all()
     # The rows that were left out untried say nothing.
-    assert leading.counts == [(n * 10 // 12, n * 2 // 12)]
-    assert leading.useful()
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("d", [64, 129])
-def test_with_and_without_it_the_bits_are_the_same(d, dtype, monkeypatch):
-    for flavour in FLAVOURS:
-        X = rows_of(flavour, 400, d, dtype, seed=d)
-        oracle = assign(X, X[:40], device="reference")
-        for ample in (0, 10**9):
-            monkeypatch.setattr(scanners, "AMPLE", ample)
-            monkeypatch.setattr(scanners, "SEVERAL", 1)
-            labels, inertia = assign(X, X[:40])
-            assert (labels == oracle[0]).all(), (flavour, ample)
-            assert inertia == oracle[1]
-
-
-def test_scans_are_without_where_they_settled_less_than_half():
-    leading = scanners.Leading()
-    assert leading.useful()
-    leading.counts += [(100, 40), (100, 60)]
-    assert leading.useful()
-    leading.counts += [(100, 99), (100, 2)]
-    assert [leading.useful() for _ in range(scanners.IDLE + 2)] == [False] * scanners.IDLE + [
-        True,
-        True,
-    ]
-
-
-def test_an_engine_leaves_them_out_while_they_settle_nothing(monkeypatch):
-    rng = np.random.default_rng(0)
-    # Differences that bfloat16 does not hold, within heaps that are all away from the origin.
-    heaps = rng.standard_normal((3, 64))[np.arange(4000) % 3]
-    X = (heaps + 2.0**-12 * rng.standard_normal((4000, 64))).astype(np.float32)
-    scans = []
-    original = scanners.leading_scanner
-
-    def counted(*args):
-        scans.append(args)
-        return original(*args)
-
-    monkeypatch.setattr(scanners, "leading_scanner", counted)
-    monkeypatch.setattr(scanners, "IDLE", 3)
-    of = {"n_clusters": 100, "init": X[:100], "n_init": 1, "max_iter": 7, "tol": 0.0}
-    found = KMeans(**of, algorithm="lloyd", n_threads=1).fit(X)
-    # Of all seven and the last assignment, one of each four.
-    assert found.n_iter_ == 7
-    assert len(scans) == 2
-    right = KMeans(**of, device="reference").fit(X)
-    assert (found.labels_ == right.labels_).all()
-    assert found.inertia_ == right.inertia_
+    assert prefilter.counts == [(n * 10 // 12, n * 2 // 12)]
+    assert prefilter.useful()

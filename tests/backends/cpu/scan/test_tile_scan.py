@@ -1,4 +1,4 @@
-"""Rows that matrix units leave in doubt: their labels and bounds, on any processor."""
+"""Rows that matrix units leave ambiguous: their labels and bounds, on any processor."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from lloydia.backends.cpu.rows.features import EVERY
 from lloydia.backends.cpu.runtime.compiled import kernel
 from lloydia.backends.cpu.scan.centers import aligned, pack
 from lloydia.backends.cpu.scan.nearest import frame_rows
-from lloydia.backends.cpu.scan.scanners import whole_scanner
+from lloydia.backends.cpu.scan.scanners import full_scanner
 from lloydia.backends.cpu.scan.tile_scan import rescore
-from lloydia.backends.cpu.simd.points import DEEP, GROUP
+from lloydia.backends.cpu.simd.microkernel_rows_in_lanes import DEEP, GROUP
 from lloydia.exact.distance import squared_distances
 from nasty import rows_of
 
@@ -22,7 +22,7 @@ def framed(X, shape, origin, scale, y, squares):
 
 
 def rescored(X, centers):
-    """Return labels, bounds on distances to these and to the others, and how many were settled."""
+    """Return labels, bounds on distances to these and the others, and how many needed rechecks."""
     p = pack(centers, False, lambda task, cost, n: task(0, 0, n))
     n, d = X.shape
     groups = -(-n // GROUP)
@@ -30,11 +30,11 @@ def rescored(X, centers):
     deep = True if d > DEEP else None
     framed(X, deep, *p.frame, y, squares)
     labels, (best, second) = np.empty(n, np.int32), np.empty((2, n))
-    settled = rescore(
+    n_rechecked = rescore(
         X, EVERY, y, squares, 0, np.arange(n), n, p.scores, p.centers, p.frame, p.errors, deep,
         labels, best, second,
     )  # fmt: skip
-    return labels, best, second, settled
+    return labels, best, second, n_rechecked
 
 
 def between(n, d, k, share, far, dtype):
@@ -89,7 +89,7 @@ def test_bounds_hold_for_centres_whose_scores_are_just_too_low_to_be_listed(dtyp
     X = X.astype(dtype)
     check(X, centers, rescored(X, centers))
     labels, (best, second) = np.empty(len(X), np.int32), np.empty((2, len(X)))
-    scan = whole_scanner(X, pack(centers, False, lambda task, cost, n: task(0, 0, n)), False)
+    scan = full_scanner(X, pack(centers, False, lambda task, cost, n: task(0, 0, n)), False)
     assert scan(EVERY, 0, len(X), labels, best, second) > 100
     check(X, centers, (labels, best, second, 0))
 

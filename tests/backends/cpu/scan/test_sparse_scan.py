@@ -22,10 +22,10 @@ def scanned(X, centers, bounds=True):
     labels, out = np.empty(len(X), np.int32), np.empty((2, len(X) if bounds else 0))
     parts = rows.data, rows.indices, rows.indptr
     reach = float(np.sqrt(squares.max())) * (1 + 2.0**-20)
-    doubtful = sparse_scan(
+    ambiguous = sparse_scan(
         parts, EVERY, 0, len(X), np.ascontiguousarray(wide.T), 0.5 * squares, reach, labels, *out
     )
-    return labels, *out, doubtful
+    return labels, *out, ambiguous
 
 
 def between(far, dtype, d=30, k=40):
@@ -47,10 +47,10 @@ def test_labels_and_bounds_whatever_the_farthest_centre_is(far, dtype):
     D = squared_distances(X, centers)
     usual = scanned(*between(1.0, dtype))[-1]
     for bounds in (True, False):
-        labels, *_, doubtful = scanned(X, centers, bounds)
+        labels, *_, ambiguous = scanned(X, centers, bounds)
         assert (labels == D.argmin(axis=1)).all()
         # Five of the centres are not near any row.
-        assert 0 < doubtful < 1.3 * usual
+        assert 0 < ambiguous < 1.3 * usual
     _, best, second, _ = scanned(X, centers)
     two = np.sort(D, axis=1)
     assert (best == two[:, 0]).all()
@@ -64,8 +64,8 @@ def test_lower_bounds_hold_amid_centres_as_far_as_each_other():
     half /= np.linalg.norm(half, axis=1)[:, None]
     centers = np.vstack([half, -half, 1e6 * half[:1]])
     X = rng.standard_normal((300, 20)) * 2.0 ** -rng.uniform(30, 40, (300, 1))
-    _, _, second, doubtful = scanned(X, centers)
-    assert doubtful == 0
+    _, _, second, ambiguous = scanned(X, centers)
+    assert ambiguous == 0
     for x, found in zip(X, second):
         D = [sum((Fraction(a) - Fraction(b)) ** 2 for a, b in zip(x, c)) for c in centers]
         assert Fraction(found) <= sorted(D)[1]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import subprocess
 import sys
+
+from lloydia.backends.cpu.runtime.compiled import kernel, sources
 
 PROGRAM = """
 import sys
@@ -48,3 +51,19 @@ def test_a_fit_with_its_kernels_on_disk_needs_nothing_of_numba_that_makes_arrays
         for _ in range(2)
     ]  # fmt: skip
     assert told == ["True True", "False False"]
+
+
+def test_kernels_on_disk_depend_on_the_source_of_all_that_they_call():
+    names = {"/".join(path.parts[-3:]) for path in sources()}
+    assert {
+        "cpu/simd/limbs.py", "cpu/scan/bounds.py", "cpu/runtime/compiled.py",
+        "lloydia/exact/certificate.py", "lloydia/algorithms/filtering.py",
+        "lloydia/images/dither.py", "lloydia/metrics/dense_kernel.py",
+    } <= names  # fmt: skip
+
+    @kernel
+    def one():
+        return 1
+
+    empty = hashlib.sha256(b"").hexdigest()[:12]
+    assert empty not in one.py_func.__qualname__

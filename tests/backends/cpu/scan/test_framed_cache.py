@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lloydia.backends.cpu.engine import CPU
-from lloydia.backends.cpu.simd.points import GROUP
+from lloydia.backends.cpu.simd.microkernel_rows_in_lanes import GROUP
 from lloydia.backends.reference import Reference
 
 D, K = 20, 11
@@ -33,14 +33,14 @@ def test_a_frame_is_kept_while_centres_are_near_1_in_it(n, dtype):
             assert found == right
             assert (engine.labels() == oracle.labels()).all()
             assert (engine.centers() == oracle.centers()).all()
-            frames.append(engine.packed.frame)
-    assert engine.held.frame is frames[-1]
+            frames.append(engine.run.packed.frame)
+    assert engine.run.framed_cache.frame is frames[-1]
     assert frames[2] is not frames[3]
     assert frames[4] is frames[5] is frames[7]
 
 
-def test_many_rows_and_narrow_ones_are_not_held():
+def test_many_rows_and_narrow_ones_are_not_cached():
     for n, d in ((20_000, D), (100, 3)):
         engine = CPU(np.ones((n, d)), None, 1)
         engine.start(np.ones((2, d)), "lloyd")
-        assert engine.held is None
+        assert engine.run.framed_cache is None

@@ -54,6 +54,6 @@ def test_the_certificate_counts_all_additions():
     # Two to each instruction, or sixteen to one before they join the total.
     for n_columns in (1, 17, 400):
         sequential = 2 * n_columns
-        if tile_scores.WHOLE:
+        if tile_scores.AMX:
             sequential = TILE + -(-n_columns // TILE)
         assert tile_scores.depth_of(n_columns) >= sequential

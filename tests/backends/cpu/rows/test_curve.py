@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from lloydia.backends.cpu.rows.curve import curve_order, frame, positions
-from lloydia.backends.cpu.rows.placed import Placed
+from lloydia.backends.cpu.rows.dataset import Dataset
 from nasty import FLAVOURS, rows_of
 
 
 def order_of(X, n_threads=1):
-    return curve_order(X, Placed(X, None, n_threads).each_block)
+    return curve_order(X, Dataset(X, None, n_threads).each_block)
 
 
 @pytest.mark.parametrize(("d", "bits"), [(1, 5), (2, 1), (2, 4), (3, 3), (4, 2), (5, 2)])
@@ -29,7 +29,7 @@ def test_the_curve_visits_every_cell_and_steps_to_neighbours_only(d, bits):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("flavour", FLAVOURS)
 def test_every_row_is_there_once_on_any_number_of_threads(flavour, dtype, monkeypatch):
-    monkeypatch.setattr(Placed, "block", lambda self, cost, n=None: 41)
+    monkeypatch.setattr(Dataset, "block", lambda self, cost, n=None: 41)
     for n, d in ((1, 1), (64, 2), (1000, 3), (300, 9), (100, 70)):
         X = rows_of(flavour, n, d, dtype, seed=n)
         order = order_of(X)

@@ -1,12 +1,12 @@
-"""The register-blocked scan: MR rows times NV vectors of centres, explicit vectors of the host.
+"""The microkernel with a centre in every lane: MR rows times NV vectors of centres.
 
 Numba has no vector types; these intrinsics emit LLVM IR with them.  :func:`scan_three` is the inner
-product of a matrix multiplication with another end: instead of storing the scores it keeps, lane by
-lane, the two largest and the vector of the largest.  :func:`scan.settle` reduces the lanes of a
-row.  Layouts (all float32, panels and lanes aligned to 64 bytes):
+loop of a matrix multiplication, but instead of storing the scores it keeps, lane by lane, the two
+largest and the vector of the largest.  :func:`reduce_lanes` reduces the lanes of a row.  Layouts
+(all float32, panels and lanes aligned to 64 bytes):
 
-* a panel holds up to NV vectors of LANES centres, feature-major: ``panel[f, v, lane]``;
-* ``first, second, which`` hold LANES values a row; ``which`` is the number of the vector of
+* a panel has up to NV vectors of LANES centres, feature-major: ``panel[f, v, lane]``;
+* ``first, second, which`` have LANES values a row; ``which`` is the number of the vector of
   centres, so that centre = which * LANES + lane.
 """
 
@@ -17,7 +17,7 @@ from llvmlite.binding import get_host_cpu_features
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-__all__ = ["LANES", "MR", "NV", "scan_one", "scan_three", "scan_two", "settle"]
+__all__ = ["LANES", "MR", "NV", "reduce_lanes", "scan_one", "scan_three", "scan_two"]
 
 
 def _block() -> tuple[int, int]:
@@ -33,8 +33,8 @@ def _block() -> tuple[int, int]:
 LANES, MR = _block()
 NV = 3
 
-# Below every score; that of a centre that is not there.
-LEAST = -3e38
+# Lower than every score: it pads panels behind the last centre.
+LOWEST_SCORE = -3e38
 
 _FLOAT, _INT, _ADDRESS = ir.FloatType(), ir.IntType(32), ir.IntType(64)
 _VECTOR, _IVECTOR = ir.VectorType(_FLOAT, LANES), ir.VectorType(_INT, LANES)
@@ -74,7 +74,7 @@ def _scan_panel(nv: int):
     signature = types.void(*[types.intp] * 8)
 
     def codegen(context, builder, sig, args):
-        rows, n_features, panel, halves, first, second, which, number = args
+        rows, n_features, panel, half_squares, first, second, which, number = args
         align = min(64, _BYTES)
         muladd = cgutils.get_or_insert_function(
             builder.module,
@@ -83,7 +83,7 @@ def _scan_panel(nv: int):
         )
         total = [[cgutils.alloca_once(builder, _VECTOR) for _ in range(nv)] for _ in range(MR)]
         for v in range(nv):
-            start = _load(builder, halves, _constant(_BYTES * v), _VECTOR, align)
+            start = _load(builder, half_squares, _constant(_BYTES * v), _VECTOR, align)
             for r in range(MR):
                 builder.store(start, total[r][v])
         pitch = builder.mul(n_features, _constant(4))
@@ -106,48 +106,52 @@ def _scan_panel(nv: int):
             _splat(builder, builder.add(base, ir.Constant(_INT, v)), _IVECTOR) for v in range(nv)
         ]
         anew = builder.icmp_signed("==", number, _constant(0))
-        least = ir.Constant(_VECTOR, [LEAST] * LANES)
+        lowest = ir.Constant(_VECTOR, [LOWEST_SCORE] * LANES)
         for r in range(MR):
             offset = _constant(_BYTES * r)
-            best = builder.select(anew, least, _load(builder, first, offset, _VECTOR, align))
-            rival = builder.select(anew, least, _load(builder, second, offset, _VECTOR, align))
+            best = builder.select(anew, lowest, _load(builder, first, offset, _VECTOR, align))
+            second_score = builder.select(
+                anew, lowest, _load(builder, second, offset, _VECTOR, align)
+            )
             index = _load(builder, which, offset, _IVECTOR, align)
             for v in range(nv):
                 score = builder.load(total[r][v])
                 better = builder.fcmp_ordered(">", score, best)
                 loser = builder.select(better, best, score)
-                rival = builder.select(builder.fcmp_ordered(">", loser, rival), loser, rival)
+                second_score = builder.select(
+                    builder.fcmp_ordered(">", loser, second_score), loser, second_score
+                )
                 index = builder.select(better, numbers[v], index)
                 best = builder.select(better, score, best)
             _store(builder, best, first, offset)
-            _store(builder, rival, second, offset)
+            _store(builder, second_score, second, offset)
             _store(builder, index, which, offset)
         return context.get_dummy_value()
 
     return signature, codegen
 
 
-# An intrinsic is found by its name when a kernel is read from the disk cache, so each is one.
+# Kernels on disk find an intrinsic by its name, so each has a definition of its own.
 @intrinsic
-def scan_one(typingctx, rows, n_features, panel, halves, first, second, which, number):
+def scan_one(typingctx, rows, n_features, panel, half_squares, first, second, which, number):
     """Score MR rows against a panel of one vector and fold the scores into their best two."""
     return _scan_panel(1)
 
 
 @intrinsic
-def scan_two(typingctx, rows, n_features, panel, halves, first, second, which, number):
+def scan_two(typingctx, rows, n_features, panel, half_squares, first, second, which, number):
     """Do the same with a panel of two vectors."""
     return _scan_panel(2)
 
 
 @intrinsic
-def scan_three(typingctx, rows, n_features, panel, halves, first, second, which, number):
+def scan_three(typingctx, rows, n_features, panel, half_squares, first, second, which, number):
     """Do the same with a panel of three vectors."""
     return _scan_panel(3)
 
 
 @intrinsic
-def settle(typingctx, first, second, which):
+def reduce_lanes(typingctx, first, second, which):
     """Reduce the lanes of one row: (best score, second best score, centre of the best).
 
     Two lanes that share the best score make the second best equal to it.
@@ -158,7 +162,7 @@ def settle(typingctx, first, second, which):
         align = min(64, _BYTES)
         zero = _constant(0)
         best = _load(builder, args[0], zero, _VECTOR, align)
-        rival = _load(builder, args[1], zero, _VECTOR, align)
+        second_score = _load(builder, args[1], zero, _VECTOR, align)
         index = _load(builder, args[2], zero, _IVECTOR, align)
         largest = cgutils.get_or_insert_function(
             builder.module,
@@ -180,10 +184,12 @@ def settle(typingctx, first, second, which):
         centre = builder.add(builder.mul(index, ir.Constant(_IVECTOR, [LANES] * LANES)), lanes)
         nowhere = ir.Constant(_IVECTOR, [2**31 - 1] * LANES)
         chosen = builder.call(smallest, [builder.select(here, centre, nowhere)])
-        # Without the winning lane, whatever shares its score is the second best.
+        # The winning lane is left out, so that an equal score becomes the second best.
         only = builder.icmp_signed("==", centre, _splat(builder, chosen, _IVECTOR))
-        rest = builder.select(only, rival, best)
-        runner_up = top(builder.select(builder.fcmp_ordered(">", rest, rival), rest, rival))
+        others = builder.select(only, second_score, best)
+        runner_up = top(
+            builder.select(builder.fcmp_ordered(">", others, second_score), others, second_score)
+        )
         return context.make_tuple(builder, sig.return_type, [winner, runner_up, chosen])
 
     return signature, codegen

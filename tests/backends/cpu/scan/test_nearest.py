@@ -1,4 +1,4 @@
-"""Rows that the farthest centre's errors leave in doubt, and those of near centres do not."""
+"""Rows that the farthest centre's errors leave ambiguous, and those of near centres do not."""
 
 from __future__ import annotations
 
@@ -11,16 +11,23 @@ from lloydia.algorithms import ALGORITHMS
 from lloydia.backends.cpu.rows.features import EVERY
 from lloydia.backends.cpu.scan import nearest as scan
 from lloydia.backends.cpu.scan.centers import pack
-from lloydia.backends.cpu.scan.held import NOT_HELD
-from lloydia.backends.cpu.scan.panel_scan import panel_scan, room_for
-from lloydia.backends.cpu.scan.scanners import whole_scanner
-from lloydia.backends.cpu.simd.low_points import FEW, LOW
-from lloydia.backends.cpu.simd.points import DEEP, LANES
+from lloydia.backends.cpu.scan.framed_cache import NOT_CACHED
+from lloydia.backends.cpu.scan.panel_scan import panel_scan, scratch_for
+from lloydia.backends.cpu.scan.scanners import full_scanner
+from lloydia.backends.cpu.simd.microkernel_low_dim import LOW_DIM, SEQUENTIAL_CENTERS
+from lloydia.backends.cpu.simd.microkernel_rows_in_lanes import DEEP, LANES
 from lloydia.estimators.functions import assign
 from lloydia.exact.distance import squared_distances
 
 # Numbers of features and centres, of which each scan of panels has some.
-SHAPES = [(2, 5), (2, FEW + 30), (LOW, 40), (LOW + 1, 6), (48, 100), (DEEP + 9, 20)]
+SHAPES = [
+    (2, 5),
+    (2, SEQUENTIAL_CENTERS + 30),
+    (LOW_DIM, 40),
+    (LOW_DIM + 1, 6),
+    (48, 100),
+    (DEEP + 9, 20),
+]
 
 
 @njit
@@ -63,23 +70,23 @@ def between(d, k, dtype, seed=0):
 
 
 def scanned(X, centers, near=True, rows=EVERY, old=None):
-    """Return the labels, and which rows of the list are in doubt."""
+    """Return the labels, and which rows of the list are ambiguous."""
     p = pack(centers, False, straight, old)
     (n, d), k = X.shape, len(centers)
     m = len(rows) if len(rows) else n
     axes = tuple(range(d))
-    shape = ((axes, k) if k <= FEW else axes) if d <= LOW else (d > DEEP or None)
+    shape = ((axes, k) if k <= SEQUENTIAL_CENTERS else axes) if d <= LOW_DIM else (d > DEEP or None)
     errors = p.panel_errors(named=not isinstance(shape, tuple))
     errors = errors if near else (*errors[:2], (np.inf,) * 4)
     labels, left = np.empty(m, np.int32), np.empty(m, np.int64)
-    room = room_for(m, d, X.itemsize, False, False)
+    scratch = scratch_for(m, d, X.itemsize, False, False)
     found = panel_scan(
-        X, rows, 0, m, p.scores[:2], p.frame, errors, shape, NOT_HELD, room, labels, left
+        X, rows, 0, m, p.scores[:2], p.frame, errors, shape, NOT_CACHED, scratch, labels, left
     )
-    doubtful = np.zeros(m, dtype=bool)
-    doubtful[left[:found]] = True
-    assert doubtful.sum() == found
-    return labels, doubtful
+    ambiguous = np.zeros(m, dtype=bool)
+    ambiguous[left[:found]] = True
+    assert ambiguous.sum() == found
+    return labels, ambiguous
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -88,14 +95,14 @@ def test_what_they_certify_is_nearest(d, k, dtype):
     X, centers = between(d, k, dtype)
     D = squared_distances(X, centers)
     two = np.sort(D, axis=1)
-    labels, doubtful = scanned(X, centers)
-    assert (labels[~doubtful] == D.argmin(axis=1)[~doubtful]).all()
-    assert doubtful[two[:, 0] == two[:, 1]].all()
+    labels, ambiguous = scanned(X, centers)
+    assert (labels[~ambiguous] == D.argmin(axis=1)[~ambiguous]).all()
+    assert ambiguous[two[:, 0] == two[:, 1]].all()
     # There are rows that only the one or only the other certifies, or neither.
     _, wide = scanned(X, centers, near=False)
-    assert not (doubtful & ~wide).any()
-    assert doubtful.any()
-    assert doubtful.sum() < 0.9 * wide.sum()
+    assert not (ambiguous & ~wide).any()
+    assert ambiguous.any()
+    assert ambiguous.sum() < 0.9 * wide.sum()
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -107,23 +114,23 @@ def test_centres_as_far_from_the_origin_as_from_the_row_count_as_near(d, dtype):
     half /= np.linalg.norm(half, axis=1)[:, None]
     centers = np.concatenate([half, -half, [[40.0] * d, [-40.0] * d]]).astype(dtype)
     X = (rng.standard_normal((2000, d)) * 2.0 ** rng.uniform(-25, -5, (2000, 1))).astype(dtype)
-    labels, doubtful = scanned(X, centers)
-    assert (labels == squared_distances(X, centers).argmin(axis=1))[~doubtful].all()
+    labels, ambiguous = scanned(X, centers)
+    assert (labels == squared_distances(X, centers).argmin(axis=1))[~ambiguous].all()
     _, wide = scanned(X, centers, near=False)
-    assert 0 < doubtful.sum() < wide.sum()
+    assert 0 < ambiguous.sum() < wide.sum()
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize(("d", "k"), SHAPES)
 @pytest.mark.parametrize("far", [1e3, 1e6, 1e9])
-def test_a_few_centres_very_far_away_leave_few_rows_in_doubt(d, k, far, dtype):
+def test_a_few_centres_very_far_away_leave_few_rows_ambiguous(d, k, far, dtype):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((3000, d)).astype(dtype)
     centers = X[:k].copy()
     centers[: k // 3] *= far
-    labels, doubtful = scanned(X, centers)
-    assert (labels == squared_distances(X, centers).argmin(axis=1))[~doubtful].all()
-    assert doubtful.mean() < 0.01
+    labels, ambiguous = scanned(X, centers)
+    assert (labels == squared_distances(X, centers).argmin(axis=1))[~ambiguous].all()
+    assert ambiguous.mean() < 0.01
 
 
 @pytest.mark.parametrize("far", [1e3, 1e9])
@@ -134,27 +141,27 @@ def test_an_origin_among_centres_far_away_is_not_kept(far):
     before[:6] *= far
     centers[:2] *= far
     old = pack(before, False, straight)
-    labels, doubtful = scanned(X, centers, old=old)
-    assert (labels == squared_distances(X, centers).argmin(axis=1))[~doubtful].all()
-    assert doubtful.mean() < 0.01
+    labels, ambiguous = scanned(X, centers, old=old)
+    assert (labels == squared_distances(X, centers).argmin(axis=1))[~ambiguous].all()
+    assert ambiguous.mean() < 0.01
 
 
 def test_a_list_of_rows():
     X, centers = between(20, 30, "float32")
     rows = np.random.default_rng(1).permutation(len(X))[:999]
-    labels, doubtful = scanned(X, centers)
+    labels, ambiguous = scanned(X, centers)
     listed, uncertain = scanned(X, centers, rows=rows)
-    assert (uncertain == doubtful[rows]).all()
+    assert (uncertain == ambiguous[rows]).all()
     assert (listed == labels[rows])[~uncertain].all()
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize(("d", "k"), SHAPES)
-def test_bounds_hold_for_certified_and_settled_rows(d, k, dtype):
+def test_bounds_hold_for_certified_and_rechecked_rows(d, k, dtype):
     X, centers = between(d, k, dtype, seed=3)
     D = squared_distances(X, centers)
     labels, (best, second) = np.empty(len(X), np.int32), np.empty((2, len(X)))
-    found = whole_scanner(X, pack(centers, False, straight), False)
+    found = full_scanner(X, pack(centers, False, straight), False)
     assert 0 < found(EVERY, 0, len(X), labels, best, second) < len(X)
     assert (labels == D.argmin(axis=1)).all()
     two = np.sort(D, axis=1)
