@@ -19,7 +19,8 @@ from typing import Any
 from lloydia.backends.engine import Engine, Report
 from lloydia.backends.weighted import WeightedRows
 from lloydia.imports import load
-from lloydia.loop.resuming import Snapshot, stored_parameters
+from lloydia.loop.resuming import Snapshot
+from lloydia.loop.stored_parameters import stored_parameters
 from lloydia.parameters import InvalidParameterError, check_int
 
 try:

@@ -9,9 +9,9 @@ from PIL import Image, ImageShow
 
 from lloydia.cli.segment import SPECKS
 from lloydia.images import boundaries, segment
+from lloydia.images.borders import without_specks
 from lloydia.images.color import SPACES
 from lloydia.images.files import read, write
-from lloydia.images.segments import without_specks
 
 
 @pytest.fixture

@@ -15,8 +15,9 @@ from lloydia import KMeans, stopping
 from lloydia.callbacks import Checkpoint
 from lloydia.data.checkpoints import load_snapshot, save_snapshot
 from lloydia.data.columns import DataError
-from lloydia.loop.resuming import Snapshot, estimator_parameters, stored_array
+from lloydia.loop.resuming import Snapshot, estimator_parameters
 from lloydia.loop.run import Halt, Result
+from lloydia.loop.stored_parameters import stored_array
 
 USED = np.array([[0.1, 1e-30], [5.0, np.nextafter(6, 7)]])
 HALT = Halt(17, USED, USED + 1, [3.5, 0.1 + 0.2])

@@ -12,8 +12,8 @@ from sklearn.datasets import load_sample_image
 
 from lloydia import KMeans
 from lloydia.images import boundaries, segment
+from lloydia.images.borders import without_specks
 from lloydia.images.color import SPACES, space
-from lloydia.images.segments import without_specks
 from lloydia.loop.empty import EmptyClusterError
 
 NAMES = [known.name for known in SPACES]

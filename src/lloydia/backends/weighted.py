@@ -18,11 +18,12 @@ from numpy.typing import NDArray
 from lloydia.backends import choose
 from lloydia.backends.engine import Engine
 from lloydia.backends.magnitudes import check_range
-from lloydia.data.arrays import check_weights, on_host
+from lloydia.data.arrays import on_host
 from lloydia.data.chunks.source import Chunks
 from lloydia.data.collections import Partitions
 from lloydia.data.device_arrays import load_torch, on_gpu, rows_of
 from lloydia.data.device_rows import refuse_non_finite
+from lloydia.data.weights import check_weights
 from lloydia.exact.distance import largest_magnitude, nearest
 from lloydia.imports import load
 
@@ -60,7 +61,7 @@ class WeightedRows:
         Raises
         ------
         ValueError
-            As :func:`lloydia.data.arrays.check_weights`; a row of weight 0 is not finite.
+            As :func:`lloydia.data.weights.check_weights`; a row of weight 0 is not finite.
         """
         if isinstance(X, Partitions):
             return cls(X, load("lloydia.backends.cluster.weights").weigh(X, sample_weight), None)

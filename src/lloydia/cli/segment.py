@@ -331,8 +331,8 @@ def _outlined(pixels: NDArray, labels: NDArray) -> NDArray:
     """Return a picture with yellow lines where its segments end, but for specks."""
     import numpy as np
 
+    from lloydia.images.borders import boundaries, without_specks
     from lloydia.images.color import levels
-    from lloydia.images.segments import boundaries, without_specks
 
     full = levels(pixels.dtype)
     drawn = np.repeat(pixels, 3, axis=-1) if pixels.shape[2] == 1 else pixels.copy()

@@ -33,9 +33,7 @@ from lloydia.data.sparse import as_csr
 
 __all__ = [
     "ROWS",
-    "acceptable",
     "array_of",
-    "check_weights",
     "home_of",
     "is_buffer",
     "is_sound",
@@ -44,8 +42,6 @@ __all__ = [
     "refuse_complex",
     "refuse_masked",
     "refuse_path",
-    "refuse_range",
-    "refuse_weight",
     "rows_on_host",
 ]
 
@@ -58,9 +54,6 @@ ROWS: dict[str, Any] = {
 
 # Names of half-precision types in NumPy; bfloat16 comes from ml_dtypes.
 HALF = ("float16", "bfloat16")
-
-# With a larger ratio of the largest to the smallest weight, products could leave float64's range.
-LARGEST_RATIO = 2.0**200
 
 
 def on_host(X: Any) -> Any:
@@ -320,57 +313,3 @@ def home_of(X: Any) -> Callable[[Any], Any]:
     if is_collection(X):
         return lambda values: values.collection if isinstance(values, Partitions) else values
     return returning(X) if on_gpu(X) else on_host
-
-
-def check_weights(sample_weight: Any, n_samples: int) -> NDArray[np.float64] | None:
-    """Return the weights on the host as float64, or None if there are none.
-
-    Raises
-    ------
-    ValueError
-        If the weights are not one finite number >= 0 per row, if all are 0, or if their ratio is
-        too large.
-    """
-    if sample_weight is None:
-        return None
-    weights = real_numbers("sample_weight", sample_weight, "weights").astype(np.float64)
-    if weights.ndim == 0:
-        weights = np.full(n_samples, weights)
-    if weights.ndim != 1:
-        raise ValueError(
-            f"Sample weights must be 1D array or scalar, got {weights.ndim}D: sample_weight has "
-            f"shape {weights.shape}."
-        )
-    if weights.shape != (n_samples,):
-        raise ValueError(f"sample_weight.shape == {weights.shape}, expected {(n_samples,)}!")
-    bad = np.flatnonzero(~acceptable(weights))
-    if len(bad):
-        refuse_weight(int(bad[0]), weights[bad[0]])
-    with np.errstate(over="ignore"):
-        total = weights.sum()
-    positive = weights[weights > 0]
-    refuse_range(total, positive.min(initial=np.inf), positive.max(initial=0.0))
-    return weights
-
-
-def acceptable(weights: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Return which weights are valid: finite and >= 0."""
-    return np.isfinite(weights) & (weights >= 0)
-
-
-def refuse_weight(row: int, weight: float) -> NoReturn:
-    """Raise the error for an invalid weight."""
-    raise ValueError(f"sample_weight[{row}] is {weight}: weights must be finite and >= 0.")
-
-
-def refuse_range(total: float, least: float, largest: float) -> None:
-    """Refuse weights by their sum, and by the ratio of the largest to the least positive one."""
-    if not np.isfinite(total):
-        raise ValueError("The sample weights add up to infinity: scale them down.")
-    if largest == 0:
-        raise ValueError("All sample weights are zero: give at least one row a positive weight.")
-    if largest / LARGEST_RATIO > least:
-        raise ValueError(
-            f"The weights {least:.3g} and {largest:.3g} lie too far apart: their ratio must be at "
-            f"most {LARGEST_RATIO:.3g}."
-        )

@@ -27,8 +27,9 @@ from lloydia.data.formats.damage import DAMAGE
 from lloydia.data.formats.numpy_files import load_numpy
 from lloydia.data.formats.opening import open_input
 from lloydia.data.outputs import naming, replacing
-from lloydia.loop.resuming import GENERATOR, Snapshot, stored_array
+from lloydia.loop.resuming import Snapshot
 from lloydia.loop.run import CALLBACK, LIMIT, Halt, Result
+from lloydia.loop.stored_parameters import GENERATOR, stored_array
 from lloydia.parameters import check_parameters
 from lloydia.spelling import either
 from lloydia.stopping import parse

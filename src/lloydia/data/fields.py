@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lloydia.loop.resuming import MT, State
+from lloydia.loop.stored_parameters import MT, State
 
 __all__ = [
     "check",

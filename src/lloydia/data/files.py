@@ -11,9 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from lloydia.data.arrow import all_but_id, features_of
 from lloydia.data.columns import Columns, DataError, choose
-from lloydia.data.formats.arrow_errors import arrow_errors, unreadable
 from lloydia.data.formats.arrow_files import EXTENSIONS as ARROW
 from lloydia.data.formats.arrow_files import read_arrow
 from lloydia.data.formats.numpy_files import (
@@ -30,6 +28,7 @@ from lloydia.data.formats.opening import (
     refuse_other_kinds,
     text_of,
 )
+from lloydia.data.formats.parquet import read_parquet
 from lloydia.data.formats.room import check_room
 from lloydia.data.numbers import Grammar
 from lloydia.data.precision import stored_type
@@ -37,15 +36,7 @@ from lloydia.data.proposals import warn_of_unnamed
 from lloydia.data.text import TextForm, check_finite, read_pairs, read_text
 from lloydia.spelling import option
 
-__all__ = [
-    "Table",
-    "as_floats",
-    "check_row_groups",
-    "check_squares",
-    "parquet_table",
-    "pyarrow_parquet",
-    "read_table",
-]
+__all__ = ["Table", "as_floats", "check_squares", "read_table"]
 
 FEWER = "choose fewer rows or columns"
 
@@ -160,7 +151,7 @@ def read_table(
                 raw, chosen = _arrays(stream, suffix, where, columns, pairs)
         elif suffix == ".parquet":
             refuse_other_kinds(stream, suffix, where, "a Parquet file")
-            raw, chosen = _parquet(stream, where, columns, id_column)
+            raw, chosen = read_parquet(stream, where, columns, id_column)
         elif suffix in ARROW:
             refuse_other_kinds(stream, ".arrow", where, "an Arrow file")
             raw, chosen = read_arrow(stream, where, columns, id_column)
@@ -226,75 +217,6 @@ def _of_archive(archive: Archive) -> Any:
         listed = ", ".join(names) or "nothing"
         raise DataError(f"{where} holds {listed}; keep one array, or name one X or data.")
     return archive[name]
-
-
-def pyarrow_parquet(where: str) -> Any:
-    """Return pyarrow.parquet.
-
-    Raises
-    ------
-    DataError
-        If pyarrow is not installed.
-    """
-    try:
-        from pyarrow import parquet
-    except ImportError:
-        raise DataError(f"{where} needs pyarrow; pip install pyarrow.") from None
-    return parquet
-
-
-def check_row_groups(metadata: Any, where: str) -> None:
-    """Refuse a Parquet file whose row groups do not have the declared number of rows in all.
-
-    Arrow allocates memory for the declared rows of a row group before it decodes any of them.
-
-    Raises
-    ------
-    DataError
-        If the numbers differ.
-    """
-    lengths = (metadata.row_group(i).num_rows for i in range(metadata.num_row_groups))
-    if sum(lengths) != metadata.num_rows:
-        raise DataError(f"{where} is damaged or not a Parquet file.")
-
-
-def parquet_table(stream: BinaryIO, where: str) -> Any:
-    """Read all columns of a Parquet file as an Arrow table.
-
-    Raises
-    ------
-    DataError
-        If the file is damaged, or pyarrow is not installed.
-    """
-    parquet = pyarrow_parquet(where)
-    try:
-        file = parquet.ParquetFile(stream)
-        check_row_groups(file.metadata, where)
-        return file.read()
-    except arrow_errors() as error:
-        raise unreadable(error, where, "a Parquet file") from None
-
-
-def _parquet(
-    stream: BinaryIO, where: str, wanted: str | Sequence[str] | None, id_column: str | None
-) -> tuple[NDArray[Any], Columns]:
-    parquet = pyarrow_parquet(where)
-    try:
-        file = parquet.ParquetFile(stream)
-        check_row_groups(file.metadata, where)
-        features = features_of(
-            file.schema_arrow,
-            all_but_id(file.schema_arrow, wanted, id_column, where),
-            where,
-            lambda names: next(file.iter_batches(1, columns=names), None),
-        )
-        # The numbers are in memory twice: as columns, and as rows.
-        needed = 2 * file.metadata.num_rows * len(features.sources) * features.raw.itemsize
-        check_room(needed, where, "choose fewer columns, or read it by blocks")
-        table = file.read(columns=features.names)
-    except arrow_errors() as error:
-        raise unreadable(error, where, "a Parquet file") from None
-    return features.table_rows(table, where), features.columns
 
 
 def _sparse_floats(raw: Any, dtype: np.dtype, columns: Columns, where: str) -> Any:

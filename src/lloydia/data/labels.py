@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from lloydia.data.arrow import feature_names
 from lloydia.data.columns import DataError, id_place
-from lloydia.data.files import parquet_table
 from lloydia.data.formats.arrow_files import EXTENSIONS as ARROW
 from lloydia.data.formats.arrow_files import arrow_table
 from lloydia.data.formats.numpy_files import load_array
@@ -22,6 +21,7 @@ from lloydia.data.formats.opening import (
     refuse_other_kinds,
     text_of,
 )
+from lloydia.data.formats.parquet import parquet_table
 from lloydia.data.numbers import MISSING, WHOLE, Grammar, shown
 from lloydia.data.text import QuoteError, Row, decoded, not_utf8, rows
 from lloydia.data.text.records import HEAD, WHITE, Text

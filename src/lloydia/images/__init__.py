@@ -11,7 +11,8 @@ __all__ = ["Palette", "Quantized", "Segments", "boundaries", "palette", "quantiz
 _HOME = {
     "Palette": "lloydia.images.palettes",
     **dict.fromkeys(("Quantized", "palette", "quantize"), "lloydia.images.quantization"),
-    **dict.fromkeys(("Segments", "boundaries", "segment"), "lloydia.images.segments"),
+    **dict.fromkeys(("Segments", "segment"), "lloydia.images.segments"),
+    "boundaries": "lloydia.images.borders",
 }
 
 

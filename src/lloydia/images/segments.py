@@ -13,49 +13,31 @@ pixel is then a point of five features.
 
 from __future__ import annotations
 
-import math
 import time
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.ndimage import distance_transform_edt
-from scipy.sparse.csgraph import connected_components
 
-from lloydia.data.arrays import array_of, home_of, on_host
-from lloydia.data.device_arrays import as_tensor, load_torch, on_gpu
+from lloydia.data.arrays import home_of, on_host
+from lloydia.data.device_arrays import on_gpu
 from lloydia.estimators.kmeans import KMeans
 from lloydia.images import color
-from lloydia.images.colors import CHANNELS, Colors, distinct, each
-from lloydia.imports import load
-from lloydia.parameters import (
-    InvalidParameterError,
-    check_choice,
-    check_int,
-    check_threads,
-    is_name,
+from lloydia.images.colors import Colors, distinct, each
+from lloydia.images.segment_points import (
+    at_most,
+    black_to_white,
+    check_segmenting,
+    flat_of,
+    placed,
+    rgb_of,
+    starts_of,
 )
-from lloydia.spelling import option
+from lloydia.imports import load
 
-__all__ = [
-    "SEEDINGS",
-    "Clustering",
-    "Segments",
-    "boundaries",
-    "segment",
-    "segment_by",
-    "without_specks",
-]
-
-# The seedings of KMeans that do not depend on the order of rows.
-SEEDINGS = ("k-means++", "random", "farthest", "k-means||")
-# With a larger weight, places could overflow float32.
-MOST_XY = 1e30
+__all__ = ["Clustering", "Segments", "segment", "segment_by"]
 
 
 @dataclass(frozen=True)
@@ -203,7 +185,7 @@ def segment(
     >>> segment(pixels, 2).palette[1].tolist()
     [0, 0, 255]
     """
-    _check(k, init, xy, n_threads)
+    check_segmenting(k, init, xy, n_threads)
 
     def cluster(
         points: Any, weights: NDArray | None, k: int, start: Any, place: str | None
@@ -264,21 +246,21 @@ def segment_by(
     Segments
     """
     chosen, home = color.space(space), home_of(pixels)
-    pixels, flat = _flat(pixels)
+    pixels, flat = flat_of(pixels)
     load("lloydia.images.cube")  # imported before the clock starts
     threads = load("lloydia.backends.cpu.runtime.pool").threads_of(n_threads)
 
     began = time.perf_counter()
     colors = distinct(flat, threads)
     n_colors = int(np.count_nonzero(colors.counts))
-    points = chosen.points(_rgb(colors.values))
+    points = chosen.points(rgb_of(colors.values))
     if xy or every_pixel:
         colors, points = each(flat), colors.per_pixel(points)
     if xy:
-        points = _placed(points, pixels.shape, xy * _black_to_white(chosen, flat))
+        points = placed(points, pixels.shape, xy * black_to_white(chosen, flat))
     counting = time.perf_counter() - began
-    k = _at_most(k, n_colors)
-    start = init if isinstance(init, str) else _starts(init, k, chosen, colors.values)
+    k = at_most(k, n_colors)
+    start = init if isinstance(init, str) else starts_of(init, k, chosen, colors.values)
     weights = None if (colors.counts == 1).all() else colors.counts
     found = cluster(points, weights, k, start, str(flat.device) if on_gpu(flat) else None)
     began = time.perf_counter()
@@ -300,168 +282,6 @@ def segment_by(
         seconds_iterating=found.seconds_iterating,
         seconds_painting=painting,
     )
-
-
-def boundaries(labels: Any) -> Any:
-    """Return the borders of segments: pixels whose right or lower neighbour has another label.
-
-    Parameters
-    ----------
-    labels : array of shape (height, width)
-        The labels of the pixels, in any array library.
-
-    Returns
-    -------
-    edge : array of shape (height, width), bool
-        True at the borders; an array of the same library.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lloydia.images import boundaries
-    >>> boundaries(np.array([[0, 0, 1], [0, 0, 1]]))
-    array([[False,  True, False],
-           [False,  True, False]])
-    """
-    edge = labels != labels
-    edge[:, :-1] |= labels[:, :-1] != labels[:, 1:]
-    edge[:-1] |= labels[:-1] != labels[1:]
-    return edge
-
-
-def without_specks(labels: Any, least: int) -> NDArray[np.int32]:
-    """Return labels in which small pieces of segments are merged into the nearest larger piece.
-
-    A piece is a set of pixels of one label that are connected horizontally or vertically.
-
-    Parameters
-    ----------
-    labels : array of shape (height, width)
-        The labels of the pixels, in any array library.
-    least : int
-        Pieces of fewer pixels than this are small.  If all pieces are small, nothing changes.
-
-    Returns
-    -------
-    ndarray of shape (height, width)
-    """
-    labels = on_host(labels)
-    # 32-bit numbers take half the memory, which is large for a photograph.
-    short = np.int32 if labels.size < 2**31 else np.int64
-    number = np.arange(labels.size, dtype=short).reshape(labels.shape)
-    across, down = labels[:, :-1] == labels[:, 1:], labels[:-1] == labels[1:]
-    one = np.concatenate([number[:, :-1][across], number[:-1][down]])
-    other = np.concatenate([number[:, 1:][across], number[1:][down]])
-    joined = sp.coo_array((np.ones(len(one), bool), (one, other)), shape=[labels.size] * 2)
-    pieces = connected_components(joined, directed=False)[1]
-    small = (np.bincount(pieces) < least)[pieces].reshape(labels.shape)
-    if small.all() or not small.any():
-        return labels
-    nearest = distance_transform_edt(small, return_distances=False, return_indices=True)
-    return labels[tuple(nearest)]
-
-
-def _check(k: Any, init: Any, xy: Any, n_threads: Any) -> None:
-    check_int("k", k)
-    check_threads(n_threads)
-    if not isinstance(xy, Real) or not 0 <= float(xy) <= MOST_XY:
-        raise InvalidParameterError(
-            f"{option('xy', xy)} must be a number >= 0, at most {MOST_XY:g}."
-        )
-    if is_name(init):
-        check_choice("init", init, SEEDINGS, ", or an array of colours")
-    elif xy:
-        raise ValueError(
-            f"init holds colours without places, and {option('xy', xy)} needs places: use the name "
-            f"of a seeding, such as {option('init', 'k-means++')}, or {option('xy', 0)}."
-        )
-
-
-def _flat(pixels: Any) -> tuple[Any, Any]:
-    """Return the picture as an ndarray or a tensor on a GPU, and its pixels as rows."""
-    color.refuse_path(pixels)
-    pixels = as_tensor(pixels) if on_gpu(pixels) else np.asarray(on_host(pixels))
-    shape = tuple(pixels.shape)
-    if len(shape) not in (2, 3) or (len(shape) == 3 and shape[2] not in CHANNELS):
-        raise ValueError(
-            f"an array of shape {shape} is not a picture: give the shape (height, width), or "
-            "(height, width, c) with c = 1 (grey), 3 (RGB), or one more for alpha."
-        )
-    if 0 in shape:
-        raise ValueError(f"the picture has no pixels: its shape is {shape}.")
-    kind = str(pixels.dtype).removeprefix("torch.")
-    if kind not in ("uint8", "uint16", "float16", "bfloat16", "float32", "float64"):
-        raise ValueError(
-            f"pixels of type {kind} are not supported: use uint8, uint16 or floats in [0, 1]."
-        )
-    channels = shape[2] if len(shape) == 3 else 1
-    if on_gpu(pixels):
-        pixels = pixels.float() if kind in ("float16", "bfloat16") else pixels
-        flat = pixels.contiguous().reshape(-1, channels)
-    else:
-        flat = np.ascontiguousarray(pixels).reshape(-1, channels)
-    if "float" in kind and CHANNELS[channels] < channels:
-        color.check_range(on_host(flat[:, -1]), "alphas")
-    return pixels, flat
-
-
-def _rgb(values: NDArray) -> NDArray:
-    return np.repeat(values, 3, axis=1) if values.shape[1] == 1 else values
-
-
-def _placed(points: Any, shape: tuple[int, ...], reach: float) -> Any:
-    """Append the x and y of each pixel, scaled so that the picture's longer side is `reach`."""
-    height, width = shape[:2]
-    places = np.indices((height, width), dtype=np.float32)[::-1].reshape(2, -1).T
-    places *= np.float32(reach / max(height, width))
-    if on_gpu(points):
-        torch = load_torch()
-        return torch.cat([points, torch.as_tensor(places.copy(), device=points.device)], dim=1)
-    return np.hstack([points, places])
-
-
-def _black_to_white(space: color.Space, flat: Any) -> float:
-    """Return the distance between the points of black and white for this type of pixels."""
-    dtype = np.dtype(str(flat.dtype).removeprefix("torch."))
-    ends = np.array([[0] * 3, [int(color.levels(dtype))] * 3], dtype=dtype)
-    return float(np.linalg.norm(np.diff(space.points(ends), axis=0)))
-
-
-def _at_most(k: int, n_colors: int) -> int:
-    if k > n_colors:
-        warnings.warn(
-            f"the picture has fewer colours ({n_colors}) than {option('k', k)}: it gets {n_colors} "
-            "segments.",
-            stacklevel=3,
-        )
-    return min(k, n_colors)
-
-
-def _starts(init: Any, k: int, space: color.Space, values: NDArray) -> NDArray:
-    """Return the points of the initial colours."""
-    given = array_of("init", on_host(init))
-    # Plain Python numbers take the type of the picture, if that holds them exactly.
-    if isinstance(init, list | tuple) and given.dtype.kind in "iuf":
-        with np.errstate(invalid="ignore", over="ignore"):
-            cast = given.astype(values.dtype)
-        if values.dtype.kind == "f" or (cast == given).all():
-            given = cast
-    if given.dtype != values.dtype:
-        raise ValueError(
-            f"init holds {given.dtype} and the picture {values.dtype}: give colours in the type of "
-            "the picture."
-        )
-    if given.dtype.kind == "f" and not ((given >= 0) & (given <= 1)).all():
-        raise ValueError(
-            "init holds colours outside of [0, 1], the range of floating pixels: scale them."
-        )
-    given = given.reshape(len(given), math.prod(given.shape[1:]))
-    if given.shape != (k, values.shape[1]):
-        raise ValueError(
-            f"init holds {len(given)} colours of {given.shape[1]} channels: {k} of "
-            f"{values.shape[1]} are needed."
-        )
-    return space.points(_rgb(given))
 
 
 def _means(colors: Colors, found: NDArray, centers: NDArray, space: color.Space) -> NDArray:

@@ -9,12 +9,10 @@ continue with a larger `max_iter`, so both are stored for it.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import cached_property
-from numbers import Integral, Real
 from typing import Any, Protocol
 
 import numpy as np
@@ -23,36 +21,16 @@ from numpy.typing import NDArray
 
 from lloydia.backends.engine import Engine, Report
 from lloydia.data.arrays import on_host
+from lloydia.loop.data_identity import check_data, known_by
 from lloydia.loop.run import CALLBACK, LIMIT, Halt, OtherDataError, Result
+from lloydia.loop.stored_parameters import GENERATOR, State, stored_parameters
 from lloydia.seeding.generator import generator
-from lloydia.stopping import Rule, parse, spell
+from lloydia.stopping import parse
 
-__all__ = [
-    "OtherParameterError",
-    "Progress",
-    "Snapshot",
-    "estimator_parameters",
-    "known_by",
-    "stored",
-    "stored_array",
-    "stored_parameters",
-]
+__all__ = ["OtherParameterError", "Progress", "Snapshot", "estimator_parameters"]
 
 # Parameters that never change the result.
 FREE = ("algorithm", "copy_x", "device", "n_threads", "verbose")
-
-# The stored value of random_state if it is a RandomState.
-GENERATOR = "RandomState"
-
-# The only kind of generator whose state a file can hold; every integer seed makes this kind.
-MT = "MT19937"
-
-# The number of rows in the digest of the data.
-SAMPLE = 16
-
-
-# The type of numpy.random.RandomState.get_state().
-State = tuple[str, NDArray[np.uint32], int, int, float]
 
 
 class OtherParameterError(ValueError):
@@ -104,86 +82,6 @@ class Snapshot:
     halts: dict[int, Halt]
     random_state: State
     init: NDArray | None
-
-
-def known_by(engine: Engine) -> dict[str, Any]:
-    """Return what identifies the data: their shape and type, and a digest of some values.
-
-    The digest is of the largest magnitude of each feature, the magnitudes of the weights and a few
-    rows; it is the same on every engine.  A run that continues also tests that its centres follow
-    from the rows.
-    """
-    magnitudes, n = engine.magnitudes(), engine.n_samples
-    rows = np.linspace(0, n - 1, min(n, SAMPLE)).astype(np.int64)
-    weights = np.array([magnitudes.largest_weight, magnitudes.smallest_weight])
-    parts = (engine.rows(rows), np.asarray(magnitudes.largest, dtype=np.float64), weights)
-    digest = hashlib.sha256(b"".join(np.ascontiguousarray(part).tobytes() for part in parts))
-    return {
-        "shape": [n, engine.n_features],
-        "dtype": str(engine.dtype),
-        "digest": digest.hexdigest(),
-    }
-
-
-def _check_data(given: dict[str, Any], before: dict[str, Any]) -> None:
-    for name in ("shape", "dtype"):
-        if given[name] != before[name]:
-            own, first = (tuple(x) if name == "shape" else x for x in (given[name], before[name]))
-            raise OtherDataError(
-                f"The rows have the {name} {own}, and those of the interrupted fit had {first}: "
-                "give the same rows and weights, or name another checkpoint."
-            )
-    if given["digest"] != before["digest"]:
-        raise OtherDataError(
-            "The rows or their weights have other values than those of the interrupted fit: give "
-            "the same ones, in the same order."
-        )
-
-
-def stored_parameters(estimator: Any, init: Any) -> dict[str, Any]:
-    """Return the parameters as numbers, texts and None, with `init` in place of the estimator's.
-
-    Raises
-    ------
-    ValueError
-        If a file without pickle cannot hold a parameter; the message names it.
-    """
-    parameters = {**estimator.get_params(deep=False), "init": init}
-    # The client of a Dask cluster is a connection, which cannot be stored.
-    parameters.pop("client", None)
-    return {name: stored(name, value) for name, value in parameters.items()}
-
-
-def stored(name: str, value: Any) -> Any:
-    """Return the number, text or None that stands for a parameter in a file.
-
-    Raises
-    ------
-    ValueError
-        If a file without pickle cannot hold the value.
-    """
-    if value is None or isinstance(value, str):
-        return value
-    if isinstance(value, bool | np.bool_):
-        return bool(value)
-    if isinstance(value, Integral):
-        return int(value)
-    if isinstance(value, Real):
-        return float(value)
-    if isinstance(value, np.ndarray):
-        return stored_array(value)
-    if isinstance(value, Rule):
-        return spell(value)
-    if isinstance(value, RandomState) and value.get_state(legacy=False)["bit_generator"] == MT:
-        return GENERATOR
-    raise ValueError(
-        f"A checkpoint cannot hold {name}={value!r}: give a number, a name or an array."
-    )
-
-
-def stored_array(value: NDArray) -> str:
-    """Return the text that stands for an array in the parameters of a file."""
-    return f"array {hashlib.sha256(value.tobytes()).hexdigest()[:16]}"
 
 
 def estimator_parameters(snapshot: Snapshot) -> dict[str, Any]:
@@ -274,7 +172,7 @@ class Progress:
             raised = name == "max_iter" and value > before
             if name not in FREE and value != before and not raised:
                 raise OtherParameterError(name, value, before)
-        _check_data(self.data, snapshot.data)
+        check_data(self.data, snapshot.data)
         if not isinstance(self.estimator.random_state, RandomState):
             # Do not change the state of NumPy's global generator.
             self.random_state = RandomState()

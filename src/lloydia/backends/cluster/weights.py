@@ -12,14 +12,9 @@ from numpy.typing import NDArray
 
 from lloydia.backends.cluster.partitions import digest, in_order, submit_at
 from lloydia.backends.cluster.workers import gathered
-from lloydia.data.arrays import (
-    acceptable,
-    check_weights,
-    real_numbers,
-    refuse_range,
-    refuse_weight,
-)
+from lloydia.data.arrays import real_numbers
 from lloydia.data.collections import Partitions, is_collection
+from lloydia.data.weights import acceptable, check_weights, refuse_range, refuse_weight
 from lloydia.imports import load
 
 if TYPE_CHECKING:
@@ -82,7 +77,7 @@ def weigh(X: Partitions, sample_weight: Any) -> Weights | None:
     Raises
     ------
     ValueError
-        As :func:`lloydia.data.arrays.check_weights`.
+        As :func:`lloydia.data.weights.check_weights`.
     """
     if sample_weight is None:
         return None

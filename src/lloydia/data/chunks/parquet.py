@@ -14,8 +14,8 @@ from lloydia.data.arrow import Features, feature_names, features_of
 from lloydia.data.chunks.decoding import decoding_bytes, open_file
 from lloydia.data.chunks.source import Chunks
 from lloydia.data.columns import DataError
-from lloydia.data.files import check_row_groups, pyarrow_parquet
 from lloydia.data.formats.arrow_errors import arrow_errors, unreadable
+from lloydia.data.formats.parquet import check_row_groups, pyarrow_parquet
 from lloydia.data.formats.stamps import stamp_of
 from lloydia.data.precision import stored_type
 from lloydia.spelling import option

@@ -10,7 +10,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from lloydia.data.files import pyarrow_parquet
+from lloydia.data.formats.parquet import pyarrow_parquet
 from lloydia.data.outputs import TABLES, Renames, check_output, write_numpy, write_rows, writing
 
 __all__ = ["put_blocks", "write_blocks"]

@@ -10,10 +10,10 @@ from lloydia.data.arrow import UNNAMED_INDEX, feature_names, id_name
 from lloydia.data.chunks.decoding import open_file
 from lloydia.data.chunks.parquet import files_of
 from lloydia.data.columns import DataError
-from lloydia.data.files import pyarrow_parquet
 from lloydia.data.formats.arrow_files import EXTENSIONS as ARROW
 from lloydia.data.formats.arrow_files import arrow_table
 from lloydia.data.formats.opening import open_input
+from lloydia.data.formats.parquet import pyarrow_parquet
 from lloydia.data.formats.stamps import Stamp
 from lloydia.data.labelled.original import Labels, Original
 from lloydia.data.labelled.row_groups import compression_of, gathered

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from lloydia.data.columns import DataError
-from lloydia.data.files import pyarrow_parquet
 from lloydia.data.formats.opening import open_input, text_of
+from lloydia.data.formats.parquet import pyarrow_parquet
 from lloydia.data.formats.stamps import Stamp
 from lloydia.data.labelled.original import Labels, Original
 from lloydia.data.labelled.row_groups import gathered

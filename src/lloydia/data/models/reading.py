@@ -27,7 +27,7 @@ from lloydia.data.models.contents import (
     checked_array,
     checked_fact,
 )
-from lloydia.loop.resuming import GENERATOR, stored_array
+from lloydia.loop.stored_parameters import GENERATOR, stored_array
 from lloydia.spelling import either
 from lloydia.stopping import parse
 from lloydia.version import __version__

@@ -22,7 +22,7 @@ from lloydia.data.models.contents import (
     checked_fact,
 )
 from lloydia.data.outputs import Renames, check_output, writing
-from lloydia.loop.resuming import GENERATOR, stored
+from lloydia.loop.stored_parameters import GENERATOR, stored
 from lloydia.version import __version__
 
 __all__ = ["save", "write_model"]

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lloydia.data.columns import DataError
-from lloydia.data.files import pyarrow_parquet
 from lloydia.data.formats.opening import STANDARD_INPUT
+from lloydia.data.formats.parquet import pyarrow_parquet
 from lloydia.data.outputs.seals import refuse_others
 from lloydia.data.outputs.temporary import target_of, temporary
 

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, TextIO
 import numpy as np
 from numpy.typing import NDArray
 
-from lloydia.data.files import pyarrow_parquet
+from lloydia.data.formats.parquet import pyarrow_parquet
 
 __all__ = ["TABLES", "write_encoded", "write_numpy", "write_rows", "write_table"]
 
