@@ -30,7 +30,7 @@ from lloydia.backends.cuda.runtime.launching import (
     processors,
 )
 from lloydia.backends.cuda.runtime.plans import Layout, planned
-from lloydia.backends.cuda.update.all_reduce import queue_tell
+from lloydia.backends.cuda.update.all_reduce import queue_write_message
 from lloydia.backends.cuda.update.means import queue_finish
 from lloydia.exact import sums as exact
 
@@ -118,7 +118,7 @@ class LowRun(LowTold):
     def contribute(self, message: torch.Tensor) -> None:
         """Queue an iteration up to what is told of it to others."""
         self.queue(-1, assigns=False, inertia=False)
-        queue_tell(self.sums, self.run_state, message)
+        queue_write_message(self.sums, self.run_state, message)
 
     def end(self) -> LowEnding:
         """Queue an assignment and the inertia."""

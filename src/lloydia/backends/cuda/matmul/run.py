@@ -18,7 +18,7 @@ from lloydia.backends.cuda.rows.ending import Ending
 from lloydia.backends.cuda.runtime.plans import Layout, Owner, Scratch, planned, planned_steps
 from lloydia.backends.cuda.runtime.recording import Recording
 from lloydia.backends.cuda.runtime.upload import put
-from lloydia.backends.cuda.update.all_reduce import queue_tell
+from lloydia.backends.cuda.update.all_reduce import queue_write_message
 from lloydia.backends.cuda.update.means import NOT_PACKED, queue_finish
 from lloydia.backends.cuda.update.reports import ContinuingIterations, IterationStatus, Reports
 
@@ -280,11 +280,11 @@ class TensorRun(TensorMemory):
     def contribute(self, message: torch.Tensor) -> None:
         """Queue an iteration up to the message that other devices add up: always the same one."""
         self.assign()
-        self.updating.do(partial(self._tell, message), self.rows.device)
+        self.updating.do(partial(self._write_message, message), self.rows.device)
 
-    def _tell(self, message: torch.Tensor) -> None:
+    def _write_message(self, message: torch.Tensor) -> None:
         self.move()
-        queue_tell(self.sums, self.run_state, message)
+        queue_write_message(self.sums, self.run_state, message)
 
     def move(self) -> None:
         """Queue the moves of rows that were listed from sum to sum."""

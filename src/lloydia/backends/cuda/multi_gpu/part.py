@@ -19,7 +19,7 @@ from lloydia.backends.cuda.runtime.own_device import on_own_device
 from lloydia.backends.cuda.runtime.recording import Recording
 from lloydia.backends.cuda.seeding import oversampling, plusplus_kernels
 from lloydia.backends.cuda.seeding.state import MAX_CANDIDATES
-from lloydia.backends.cuda.update.all_reduce import COUNTS, queue_hear
+from lloydia.backends.cuda.update.all_reduce import COUNTS, queue_read_message
 from lloydia.backends.cuda.update.means import queue_finish
 from lloydia.backends.engine import UNLIMITED
 from lloydia.backends.part import Step, Tally
@@ -222,7 +222,7 @@ class CUDAPart(CUDA):
         self.concluding.do(self._conclude, self.device)
 
     def _conclude(self) -> None:
-        queue_hear(self.total, self.run.run_state)
+        queue_read_message(self.total, self.run.run_state)
         queue_finish(self.total_sums(), self.fixed_point_grid, self.run, batch_size=1)
 
     def total_sums(self) -> torch.Tensor:

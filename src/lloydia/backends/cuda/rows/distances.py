@@ -1,6 +1,6 @@
-"""Canonical distances, see :mod:`lloydia.exact.distance`: float64, in feature order, none fused.
+"""Canonical distances D (:mod:`lloydia.exact.distance`): float64, in feature order, none fused.
 
-A row has a thread of its own, which adds up its squares one after the other.  Launch with
+Each row has a thread, which adds its squares one after the other.  Launch these kernels with
 :data:`~lloydia.backends.cuda.runtime.launching.EXACT`.
 """
 
@@ -27,18 +27,18 @@ __all__ = [
     "table",
 ]
 
-BLOCK = tl.constexpr(128)  # rows of a program: one a thread of four warps
-OWN = tl.constexpr(32)  # rows of a program, a warp, that looks at their own centres only
-LINE = 128  # bytes that are side by side in memory and come together
+BLOCK = tl.constexpr(128)  # rows of a program: one for each thread of four warps
+OWN = tl.constexpr(32)  # rows of a program of one warp that computes D to the rows' own centres
+LINE = 128  # bytes of a cache line
 WIDTH = tl.constexpr(16)  # centres at a time: their sums stay in registers
 
 
 @triton.jit
 def squares(x_at, feature_pitch, inside, c_at, center_pitch, d, COUNT: tl.constexpr):
-    """Return the D of rows to centres: shape (COUNT, rows).
+    """Return D of rows to centres: shape (COUNT, rows).
 
-    `x_at` points at the rows' first feature, `c_at` at that of COUNT float64 centres; the pitches
-    lead to the next feature.
+    `x_at` points to the rows' first feature, `c_at` to that of COUNT float64 centres; the pitches
+    are the strides to the next feature.
     """
     total = tl.zeros([COUNT, x_at.shape[0]], tl.float64)
     for _ in range(d):
@@ -58,10 +58,10 @@ def halve(tile):
 
 @triton.jit
 def columns_of(tile, LEVELS: tl.constexpr):
-    """Return the ``2**LEVELS`` columns of a tile, in order; a row's then meet in one thread."""
+    """Return the ``2**LEVELS`` columns of a tile, in order; one thread gets all of a row."""
     parts = (tile,)
     for level in tl.static_range(LEVELS):
-        # Part i holds the columns that are i modulo 2**level.
+        # Part i has the columns that are i modulo 2**level.
         evens = ()
         odds = ()
         for i in tl.static_range(2**level):
@@ -74,7 +74,7 @@ def columns_of(tile, LEVELS: tl.constexpr):
 
 @triton.jit
 def add_in_order(totals, tile, LEVELS: tl.constexpr):
-    """Return totals and the ``2**LEVELS`` columns of a tile, added one after the other."""
+    """Return totals plus the ``2**LEVELS`` columns of a tile, added one after the other."""
     columns = columns_of(tile, LEVELS)
     for i in tl.static_range(2**LEVELS):
         totals += tl.reshape(columns[i], totals.shape)
@@ -83,11 +83,11 @@ def add_in_order(totals, tile, LEVELS: tl.constexpr):
 
 @triton.jit
 def pair_distances(x_at, c_at, inside, d, LEVELS: tl.constexpr):
-    """Return the D of rows to a centre each, a thread for each pair, given where the two begin.
+    """Return D of pairs of a row and a centre, one thread for each pair.
 
-    Threads load and square what lies side by side, ``2**LEVELS`` features, and then swap it for the
-    squares of a pair.  `inside` are pairs, of shape (pairs,).  Rows are not to take the first-level
-    cache from centres, which others need too.
+    `inside` masks the pairs.  Threads load and square ``2**LEVELS`` neighbouring features, and then
+    exchange them for the squares of one pair.  Loads of rows bypass the L1 cache, which is left to
+    the centres.
     """
     CHUNK: tl.constexpr = 2**LEVELS
     step = tl.arange(0, CHUNK)
@@ -105,7 +105,7 @@ def pair_distances(x_at, c_at, inside, d, LEVELS: tl.constexpr):
 
 
 def levels(X: torch.Tensor) -> int:
-    """Return how many features are loaded together for :func:`pair_distances`: a power of 2."""
+    """Return how many features :func:`pair_distances` loads at once, as a power of 2."""
     chunk = min(LINE // max(4, X.element_size()), next_power(X.shape[-1]))
     return chunk.bit_length() - 1
 
@@ -114,10 +114,10 @@ def levels(X: torch.Tensor) -> int:
 def own_kernel(
     X, labels, centers, out, run_state, n, k, d, weights, largest, seen, LEVELS: tl.constexpr
 ):
-    """Write D of rows to their own centre; note the largest term and which labels occur early.
+    """Write D of rows to their own centres; note the largest term, and which labels occur early.
 
-    Of a row that has no label yet, as one that is not finite, it is 0.  Without labels, the first
-    centre is that of all.
+    D is 0 for a row without a label, such as one that is not finite.  Without labels, all rows have
+    the first centre.
     """
     if run_state is not None and tl.load(run_state) != 0:
         return
@@ -137,7 +137,7 @@ def own_kernel(
             D = tl.load(weights + rows, mask=inside, other=0.0) * D
         largest += tl.program_id(2)
         top = tl.max(D, axis=0)
-        # Looked at first: few programs find a larger one.
+        # A plain load first: few programs find a larger term.
         if top > tl.load(largest, volatile=True):
             raise_to(largest, top)
 
@@ -151,28 +151,28 @@ def own_distances(
     largest: torch.Tensor | None = None,
     seen: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """Return the D of every row to the centre of its label: shape (n,), float64.
+    """Return D of every row to the centre of its label: shape (n,), float64.
 
     Parameters
     ----------
     rows : WholeRows
     labels : tensor of shape (n,), int32, or None
-        None: all rows have the first centre's.
+        None: all rows have the first centre.
     centers : tensor of shape (k, d), or (batch_size, k, d), contiguous
     out : tensor of shape (n,), float64, optional
-        Where to write it.
+        Receives the result.
     run_state : tensor, optional
-        Nothing is written where its first element is not 0.
+        Nothing is written if its first element is not 0.
     largest : tensor of shape (batch_size,), float64, optional
         Raised to the largest weight times D of each item; it may hold zeros.
     seen : tensor of shape (k,), int32, optional
-        Of the labels of the first rows, those that occur become 1.
+        Elements become 1 for labels that occur among the first rows.
     """
     n, d = rows.n_samples, rows.n_features
     if out is None:
         out = torch.empty(rows.batch_size * n, dtype=torch.float64, device=rows.device)
     weights = None if largest is None else rows.weights
-    # At least two steps: a warp of fewer registers leaves room for others.
+    # At least two steps: a warp with fewer registers leaves room for others.
     most = max(0, next_power(d).bit_length() - 2)
     launch(
         own_kernel, (ceil_div(n, OWN.value), 1, rows.batch_size),
@@ -229,12 +229,12 @@ def closest_kernel(X, row_pitch, feature_pitch, centers, labels, out, n, k, pitc
 
 
 def closest(columns: torch.Tensor, centers: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return every row's nearest centre, ties to the lowest, and its D; nothing is skipped.
+    """Return every row's nearest centre (ties go to the lowest) and its D; nothing is skipped.
 
     Parameters
     ----------
     columns : tensor of shape (d, n), with any strides
-        The rows, feature by feature; fastest where rows are neighbours in memory.
+        The rows, feature by feature; best where rows are neighbours in memory.
     centers : tensor of shape (k, d)
 
     Returns

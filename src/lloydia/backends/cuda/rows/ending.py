@@ -1,4 +1,4 @@
-"""What a run ends with: the inertia, and which labels occur."""
+"""The end of a run: the inertia, and which labels occur."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ LIMBS = 4
 
 
 class Ending:
-    """It is on its way to the host, and waited for when it is asked for.
+    """The result is copied to the host, and waited for when it is used.
 
     Parameters
     ----------
     rows : WholeRows
     labels : torch.Tensor of shape (n,), int32
     centers : torch.Tensor of shape (k, d)
-        The rows were assigned to.
+        The centres that the rows were assigned to.
     """
 
     def __init__(self, rows: WholeRows, labels: torch.Tensor, centers: torch.Tensor) -> None:
@@ -56,7 +56,7 @@ def queue_ending(
     found: torch.Tensor,
     D: torch.Tensor,
 ) -> None:
-    """Queue what :class:`Ending` asks for; `found` are zeros, D has room for that of each row."""
+    """Queue the work of :class:`Ending`; `found` are zeros, `D` has room for each row."""
     largest = found[LIMBS : LIMBS + 1].view(torch.float64)
     seen = found[LIMBS + 1 :].view(torch.int32)[: len(centers)]
     own_distances(rows, labels, centers, out=D, largest=largest, seen=seen)

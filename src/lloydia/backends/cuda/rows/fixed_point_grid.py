@@ -1,8 +1,8 @@
-"""The grid of integer sums on the device, and the sums of all rows.
+"""The fixed-point grid of integer sums on the device, and the sums of all rows.
 
-The integers are those of :func:`lloydia.exact.sums.limbs`; they are added by atomic operations, in
-any order, since the order changes nothing.  Where few clusters would make many additions meet at
-one address, there are replicas of the sums, which :mod:`update.means` adds.
+The integers are those of :func:`lloydia.exact.sums.limbs`.  Atomics add them in any order, which
+does not change the sums.  Where few clusters would make many additions collide at one address,
+there are replicas of the sums, which :mod:`update.means` adds.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ from lloydia.exact import sums as exact
 
 __all__ = ["FixedPointGrid", "gather", "queue_gather", "replicas"]
 
-# Additions that may meet at one address in an iteration, if there are few enough replicas.
+# The most additions at one address in an iteration, and the most replicas.
 ROWS_PER_ADDRESS, MAX_REPLICAS = 256, 512
 
 
 @dataclass(frozen=True)
 class FixedPointGrid:
-    """The grid of a data set (:class:`lloydia.exact.sums.Grid`) as kernels want it.
+    """The grid of a data set (:class:`lloydia.exact.sums.Grid`) in the layout that kernels read.
 
-    Or those of a batch, each kind of number for one item after the other.
+    For a batch, each kind of number is stored for one item after the other.
 
     Attributes
     ----------
     memory : int64 tensor of shape (5 batch_size (d + 1),), or Arena whose `grid` is one
-        What becomes `numbers`.
+        The memory of `numbers`.
     numbers : int64 tensor of shape (5 batch_size (d + 1),)
-        The columns, the frame of float32 scores, where there are any: their origin and their scale
-        (all bits of float64); and the exponents.
+        The `columns`; origin and scale of the frame of float32 scores, if there is one (all bits of
+        float64); the `exponents`.
     weights : float64 tensor of shape (n,) or None
         Scaled by ``2**-weight_exponent``.
     """
@@ -60,18 +60,18 @@ class FixedPointGrid:
 
     @cached_property
     def exponents(self) -> torch.Tensor:
-        """Those of each column: int64."""
+        """The exponent of each column: int64."""
         return self.numbers[self.numbers.numel() // 5 * 4 :]
 
     @property
     def key(self) -> tuple:
-        """What launches depend on of it, but for its memory."""
+        """What launches depend on, besides the address of its memory."""
         grid, cut = self.grid, isinstance(self.memory, Arena)
         return grid.bits, grid.n_limbs, grid.recover, self.weights is None, cut
 
     @property
     def buffers(self) -> list[torch.Tensor]:
-        """All memory of it."""
+        """All its memory."""
         memory = self.memory.whole if isinstance(self.memory, Arena) else self.memory
         return [memory] if self.weights is None else [memory, self.weights]
 
@@ -79,9 +79,9 @@ class FixedPointGrid:
     def of(
         cls, rows: DataSetRows, grid: exact.Grid, weights: torch.Tensor | None
     ) -> FixedPointGrid:
-        """Put a grid on the device, in one copy."""
+        """Copy a grid to the device, in one copy."""
         m = len(grid.exponents)
-        # More features have no float32 scores.
+        # With more features there are no float32 scores.
         frame = rows.frame() if m - 1 <= LOW_DIM_FEATURES else np.zeros(m)
         both = np.concatenate([x.view(np.int64) for x in (grid.columns, frame, grid.exponents)])
         there = torch.from_numpy(both).to(rows.device, non_blocking=True)
@@ -97,7 +97,7 @@ class FixedPointGrid:
 
 
 def replicas(n: int, k: int) -> int:
-    """Return how many copies of the sums of k clusters of n rows to keep: a power of two."""
+    """Return the number of replicas of the sums of k clusters of n rows: a power of two."""
     return min(MAX_REPLICAS, next_power(max(1, n // (k * ROWS_PER_ADDRESS))))
 
 
@@ -159,9 +159,9 @@ def queue_gather(
     X : tensor of shape (n, d)
     fixed_point_grid : FixedPointGrid
     sums : int64 tensor of shape (1, n_limbs, 1, d + 1)
-        Zeros, to which they are added.
+        Zeros, to which the rows are added.
     needed : int64 tensor, optional
-        Holds, in place 2 d, how many of those limbs the rows need.
+        Element 2 d is the number of those limbs that the rows need.
     """
     n, d = X.shape
     columns = min(64, next_power(d + 1))

@@ -1,8 +1,8 @@
-"""The grid of the sums of rows of more features, found on the device: no host is waited for.
+"""The grid of sums for more than 8 features, found on the device without waiting for the host.
 
-The numbers are those that :meth:`lloydia.exact.sums.Grid.choose` gives for rows without weights,
-but for how many limbs there are, which kernels are launched with.  Whoever launches them takes as
-many as rows of the same shape needed before, and looks at the magnitudes later.
+The numbers are those of :meth:`lloydia.exact.sums.Grid.choose` for rows without weights, except for
+the number of limbs, which kernels are launched with.  The host guesses it from earlier rows of the
+same shape and checks it later.
 """
 
 from __future__ import annotations
@@ -30,40 +30,40 @@ HEADROOM = tl.constexpr(exact.HEADROOM)
 
 COLUMNS = 256
 UNKNOWN_EXPONENTS = np.zeros(0, dtype=np.int64)
-# Shapes whose numbers of limbs are remembered.
+# The most shapes whose numbers of limbs are remembered.
 REMEMBERED_SHAPES = 1024
 
 _limbs: dict[Hashable, int] = {}
 
 
 def remember_limbs(X: torch.Tensor, n_limbs: int) -> None:
-    """Remember how many limbs the sums of some rows need."""
+    """Remember how many limbs the sums of these rows need."""
     if len(_limbs) >= REMEMBERED_SHAPES:
         _limbs.clear()
     _limbs[X.shape, X.dtype] = n_limbs
 
 
 def limbs_before(X: torch.Tensor) -> int | None:
-    """Return how many limbs others of the shape needed last; None if none are known."""
+    """Return how many limbs earlier rows of this shape needed; None if there were none."""
     return _limbs.get((X.shape, X.dtype))
 
 
 def grid_found_on_device(
     X: torch.Tensor, memory: torch.Tensor | Arena, n_limbs: int
 ) -> FixedPointGrid:
-    """Return the grid of rows as :func:`queue_grid` writes it, without exponents for the host."""
+    """Return the grid that :func:`queue_grid` writes; the host does not have its exponents."""
     return FixedPointGrid(grid_of(X.shape[0], n_limbs), memory, None)
 
 
 @lru_cache
 def grid_of(n: int, n_limbs: int) -> exact.Grid:
-    """Return the grid of n rows whose exponents are not known here."""
+    """Return the grid of n rows whose exponents the host does not have."""
     return exact.Grid(exact.bits_a_limb(n), n_limbs, UNKNOWN_EXPONENTS, 0, False)
 
 
 @triton.jit(do_not_specialize=["d", "bits"])
 def grid_kernel(bounds, d, bits, numbers, DOUBLE: tl.constexpr, COLUMNS: tl.constexpr):
-    """Write the grid of some columns, the last of which is the constant 1."""
+    """Write the grid of some columns; the last column is the constant 1."""
     m = d + 1
     f = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)
     column = f < m
@@ -79,7 +79,7 @@ def grid_kernel(bounds, d, bits, numbers, DOUBLE: tl.constexpr, COLUMNS: tl.cons
 
 
 def queue_grid(rows: WholeRows, bounds: torch.Tensor, numbers: torch.Tensor) -> None:
-    """Queue the writing of the grid of rows whose bounds are known by then.
+    """Queue the writing of the grid of rows whose bounds the device has by then.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def queue_grid(rows: WholeRows, bounds: torch.Tensor, numbers: torch.Tensor) -> 
     bounds : torch.Tensor
         See :func:`lloydia.backends.cuda.rows.magnitudes.new_bounds`.
     numbers : int64 tensor of shape (5 (d + 1),)
-        Those of a :class:`lloydia.backends.cuda.rows.fixed_point_grid.FixedPointGrid`, but for its
+        Those of a :class:`lloydia.backends.cuda.rows.fixed_point_grid.FixedPointGrid`, without the
         frame.
     """
     launch(

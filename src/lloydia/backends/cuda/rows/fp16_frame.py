@@ -1,12 +1,12 @@
-r"""The frame that rows are stored in half precision in, chosen on the device from a few of them.
+r"""The frame of rows in half precision, chosen on the device from a sample of rows.
 
-The frame is ``x' = (x - m) s``: m is the mean of ordinary rows of a sample, s the power of two that
-brings their typical largest coordinate to [8, 16).  Any frame is right
-(:mod:`lloydia.exact.half_certificate`); this one keeps the bounds sharp.
+The frame is ``x' = (x - m) s``: m is the mean of the ordinary rows of the sample, and s the power
+of two that brings their typical largest coordinate to [8, 16).  Any frame gives correct labels
+(:mod:`lloydia.exact.half_certificate`); this one gives tight bounds.
 
-A few outliers cannot move it: the reach of a row is its largest coordinate about the median of some
-rows; ordinary rows are those whose reach is at most 8 times the typical, the median of those that
-are not 0.  R, beyond which rows are never certified, is some norms of the 90th percentile.
+A few outliers do not change it: the reach of a row is its largest coordinate about the median of
+some rows; the typical reach is the median of those that are not 0; ordinary rows have at most 8
+times that reach.  R, beyond which rows are never certified, is a few norms of the 90th percentile.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from lloydia.backends.cuda.runtime.launching import EXACT, launch, next_power
 
 __all__ = ["NUMBERS", "RADIUS", "queue_frame"]
 
-# Numbers and rows that are sampled: one program looks at them.
+# Numbers and rows of the sample, which one program reads.
 SAMPLE, MIN_SAMPLED_ROWS, MAX_SAMPLED_ROWS = 2**11, 64, 128
-# Of them so many have their median taken; and numbers that are looked at together.
+# Rows whose median is taken, and numbers of one step.
 SOME, TILE = 16, 4096
-# Exponents of s are at most so large, and no less than minus twice that.
+# The largest exponent of s; the smallest is minus twice that.
 MAX_SCALE_EXPONENT, MAX_SCALE_EXPONENT_DOUBLE = tl.constexpr(100), tl.constexpr(500)
-# In norms of the 90th percentile; and the most, so that float16 holds starts, in their unit, and
-# near centres.
+# R in norms of the 90th percentile, and the largest R: float16 must hold half norms, in their unit,
+# and near centres.
 REACH, MAX_RADIUS = tl.constexpr(3.0), tl.constexpr(8192.0)
-# Where R is among the numbers of a frame, the first of which is s, and how many there are.
+# The place of R among the numbers of a frame, the first of which is s, and how many there are.
 RADIUS, NUMBERS = tl.constexpr(2), tl.constexpr(6)
 
 
@@ -40,9 +40,9 @@ def frame_kernel(
     X, n, d, m, numbers, origin, offsets, bounds,
     ROWS: tl.constexpr, SOME: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Write s, R and zeros, m, and ``m s``, which the type of the rows' centres holds exactly.
+    """Write s, R and zeros, m, and ``m s``, which the type of the centres holds exactly.
 
-    `bounds`, if there are any, become 0.
+    `bounds`, if given, become 0.
     """
     double: tl.constexpr = X.dtype.element_ty == tl.float64
     most: tl.constexpr = MAX_SCALE_EXPONENT_DOUBLE if double else MAX_SCALE_EXPONENT
@@ -66,11 +66,11 @@ def frame_kernel(
         away = tl.where(there[:, None] & column, tl.abs(x - median[None, :]), 0.0)
         reach = tl.maximum(reach, tl.max(away, 1))
     n_away = tl.sum((reach > 0.0).to(tl.int32), 0)
-    # Those that are 0 come first.
+    # Reaches that are 0 come first.
     typical = ranked_of(tl.where(there, reach, float("inf")), m - n_away + n_away // 2)
     typical = tl.where(n_away > 0, typical, 0.0)
     exponent = tl.minimum(tl.maximum(4 - exponent_of(typical), -2 * most), most)
-    # Where all are alike there is no scale to choose.
+    # All rows are alike: any scale is right.
     scale = tl.where(typical > 0.0, power(exponent), 1.0)
     ordinary = there & (reach <= 8.0 * typical)
     count = tl.sum(ordinary.to(tl.float64), 0)
@@ -101,14 +101,14 @@ Frame = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
 
 def queue_frame(rows: WholeRows, frame: Frame, bounds: torch.Tensor | None = None) -> None:
-    """Queue the choice of a frame of each item.
+    """Queue the choice of a frame for each item.
 
     Parameters
     ----------
     rows : WholeRows
     frame : tuple of three tensors
-        Room for s and R (all other numbers are 0), float64 of shape (batch_size, NUMBERS), and for
-        m and ``m s``, float64 of shape (batch_size, d).
+        s and R (all other numbers are 0), float64 of shape (batch_size, NUMBERS), and m and
+        ``m s``, float64 of shape (batch_size, d): OUT.
     bounds : torch.Tensor, optional
         As for :class:`lloydia.backends.cuda.rows.fp16_rows.Fp16Rows`.
     """

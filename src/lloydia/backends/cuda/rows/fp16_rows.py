@@ -1,7 +1,7 @@
-"""Rows in half precision, and how much that leaves out.
+"""Rows in half precision, with bounds of what rounding leaves out.
 
-A row is stored, in a frame (:mod:`fp16_frame`) where it is ``x'``, as ``y = fl16(x')`` beside upper
-bounds of ``|y|`` and ``|x' - y|``.
+A row ``x'``, in the frame of :mod:`fp16_frame`, is stored as ``y = fl16(x')`` with upper bounds of
+``|y|`` and of the residual ``|x' - y|``.
 """
 
 from __future__ import annotations
@@ -42,19 +42,19 @@ __all__ = [
     "to_fp16",
 ]
 
-# Rounding of a root and what it is of, in float32 or float64 (a root of float32 is off by 2**-22);
-# what float16, float32 and float64 lose near 0; twice a rounding of float32.
+# The rounding of a root and of its operand, in float32 or float64 (a root of float32 is off by
+# 2**-22); what float16, float32 and float64 lose near 0; two roundings of float32.
 GROW = tl.constexpr(1.0 + 2.0**-20)
 LOST = tl.constexpr(2.0**-50)
 LARGEST_HALF = tl.constexpr(65504.0)
 ROUNDING = tl.constexpr(2.0**-23)
-# Numbers that a program stores at a time, blocks of rows on their way, and programs a
-# multiprocessor, of float64 rows and of others.
+# Numbers that a program stores at a time, blocks of rows that are prefetched, and programs on a
+# multiprocessor, for float64 rows and for others.
 TILE, STAGES = 2048, 3
 DOUBLE_RESIDENT, RESIDENT = 3, 4
-# All that is of the rows.
+# The names of all tensors that depend on the rows.
 PARTS = "numbers", "origin", "offsets", "high", "norm", "residual"
-# What `numbers` has where, beside the scale and R.
+# Places in `numbers`, besides the scale and R.
 SHIFT, UNIT, FARTHEST, LARGEST_RESIDUAL = (tl.constexpr(i) for i in (1, 3, 4, 5))
 
 
@@ -67,7 +67,7 @@ def padded(n_features: int) -> int:
 
 @triton.jit
 def to_fp16(x):
-    """Return x (float32 or float64) rounded to float16, the largest of them where it is beyond."""
+    """Return x (float32 or float64) rounded to float16, and clamped to its range."""
     return tl.minimum(tl.maximum(x, -LARGEST_HALF), LARGEST_HALF).to(tl.float32).to(tl.float16)
 
 
@@ -79,7 +79,7 @@ def bound(squares):
 
 @triton.jit
 def raise_seldom(at, value):
-    """Raise a number as :func:`raise_to` does, by many programs, most of which have no more."""
+    """Raise a number as :func:`raise_to` does, where most programs have no larger one."""
     if value > tl.load(at):
         raise_to(at, value)
 
@@ -89,13 +89,13 @@ def rows_kernel(
     X, n, d, width, offset, numbers, high_ptr, norm_ptr, residual_ptr, bounds,
     BLOCK: tl.constexpr, ROWS: tl.constexpr, WIDE: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
-    """Store rows, and upper bounds of their norms and of what rounding left out.
+    """Store rows, with upper bounds of their norms and residuals.
 
-    `bounds` are raised to those of the rows, if there are any.  Features are taken BLOCK at a time,
-    which are all of them if not WIDE.
+    `bounds`, if given, are raised to those of the rows.  BLOCK features are taken at a time: all of
+    them, unless WIDE.
     """
     double: tl.constexpr = X.dtype.element_ty == tl.float64
-    # In which x' is found: it is rounded to float32 then, in which all the rest is done.
+    # The type in which x' is computed; it is then rounded to float32, in which all else is done.
     kind: tl.constexpr = tl.float64 if double else tl.float32
     begin = first_row(n)
     X += begin * d
@@ -134,7 +134,7 @@ def rows_kernel(
                     most, below = bounds_of_columns(largest, smallest)
                     raise_bounds(bounds, most, below, f, d)
                     largest, smallest = no_magnitudes(ROWS, BLOCK, double)
-            # 0 where no feature is; what is where no row is goes nowhere.
+            # Missing features are 0; missing rows are not stored.
             x = (x * scale - m[None, :]).to(tl.float32)
             high = to_fp16(x)
             tl.store(high_ptr + at * width + f[None, :], high, mask=mask[:, None])
@@ -144,13 +144,13 @@ def rows_kernel(
         squares *= grow
         norm = bound(squares)
         residual = bound(errors * grow + (squares + 1.0) * (LOST * LOST))
-        # x' was rounded, too, relative to what it is.
+        # x' was rounded too, relative to itself.
         residual += (norm + residual) * ROUNDING
         tl.store(norm_ptr + rows, norm, mask=mask)
         tl.store(residual_ptr + rows, residual, mask=mask)
         reaches = tl.where(mask, norm + residual, 0.0)
         reach = tl.maximum(reach, reaches)
-        # Of rows within what R is at most.
+        # Rows within the largest R.
         ordinary = mask & (reaches.to(tl.float64) <= radius)
         largest_residual = tl.maximum(largest_residual, tl.where(ordinary, residual, 0.0))
     raise_seldom(numbers + FARTHEST, tl.max(reach, 0).to(tl.float64))
@@ -162,25 +162,25 @@ def rows_kernel(
 
 @triton.jit
 def reach_kernel(numbers):
-    """Write R, at most what stands there, the shift of scores and the unit of starts."""
+    """Write R, which is at most the number that is there, the shift of scores and the unit."""
     numbers += tl.program_id(2) * NUMBERS
     largest = tl.load(numbers + FARTHEST) * GROW
     radius = tl.maximum(tl.minimum(tl.load(numbers + RADIUS), largest), 1.0)
-    # All are float32 numbers: kernels take them as such, too.
+    # All are float32 numbers: kernels read them as such.
     radius = radius.to(tl.float32).to(tl.float64)
     tl.store(numbers + RADIUS, radius)
     # No score of a row within the radius is below 4: exact.half_certificate, "Range".
     shift = 0.5 * radius * radius * (1.0 + 2.0**-4) + 4.0
     tl.store(numbers + SHIFT, shift.to(tl.float32).to(tl.float64))
-    # Starts are at most 5.1 R^2 + 4: float16 holds them in the next power of two above R, which it
-    # holds as well.
+    # Half norms are at most 5.1 R^2 + 4: float16 holds them in units of the next power of two above
+    # R, which float16 holds as well.
     above = (radius.to(tl.int64, bitcast=True) >> 52) + 1
     tl.store(numbers + UNIT, (above << 52).to(tl.float64, bitcast=True))
 
 
 @lru_cache
 def layout_of(n: int, d: int, batch_size: int, stores: bool) -> Offsets:
-    """Return the parts of what n rows need, `batch_size` together; with what is stored of them."""
+    """Return the offsets of the tensors of n rows in all; `stores`: with the stored rows."""
     one, double = torch.float32, torch.float64
     stored = {"high": (torch.float16, (n, padded(d))), "norm": (one, (n,)), "residual": (one, (n,))}
     return offsets_of_parts(
@@ -197,17 +197,17 @@ class Fp16Rows:
     ----------
     rows : WholeRows
     memory : tuple of three tensors, optional
-        `high`, `norm` and `residual` of others, of at least as many rows, which this overwrites.
+        `high`, `norm` and `residual` of other rows, at least as many, which are overwritten.
     bounds : torch.Tensor, optional
-        New ones (:func:`lloydia.backends.cuda.rows.magnitudes.new_bounds`): the rows are measured,
-        too.
+        New bounds (:func:`lloydia.backends.cuda.rows.magnitudes.new_bounds`), if the rows are to be
+        measured as well.
 
     Attributes
     ----------
     origin : torch.Tensor of shape (batch_size, d), float64
     numbers : torch.Tensor of shape (batch_size, NUMBERS), float64
-        s; what makes scores at least 4; R, in the frame's units; what starts are stored in; the
-        largest of the rows' bounds added up, and the largest rest of a row within R.
+        s; the shift that makes scores at least 4; R, in the frame's units; the unit of half norms;
+        the largest sum of a row's bounds; the largest residual of a row within R.
     width : int
         Features of a stored row, the last ones 0.
     high : torch.Tensor of shape (batch_size * n, width), float16
@@ -215,7 +215,7 @@ class Fp16Rows:
     norm, residual : torch.Tensor of shape (batch_size * n,), float32
         Upper bounds of ``|y|`` and ``|x' - y|``.
     arena : Arena
-        All this but what was given; also the `grid` of one data set that was measured, see
+        All this except what was given; also the `grid` of a measured single data set, see
         :mod:`found_grid`.
     """
 
@@ -226,11 +226,11 @@ class Fp16Rows:
         bounds: torch.Tensor | None = None,
     ) -> None:
         n, d, batch_size = rows.batch_size * rows.n_samples, rows.n_features, rows.batch_size
-        # These are part of them.
+        # A weak reference: the rows hold this object.
         self.rows, self.width = proxy(rows), padded(d)
         self.arena = Arena(rows.device, layout_of(n, d, batch_size, memory is None))
         self.measured = bounds is not None and batch_size == 1
-        # Memory that is not of the arena, and where it begins, which kernels are compiled for.
+        # Memory outside the arena, and its alignment, which kernels are compiled for.
         self.given: list[torch.Tensor] = []
         self.alignments: tuple[int, ...] = ()
         if memory is not None:
@@ -238,12 +238,12 @@ class Fp16Rows:
         planned(partial(self._queue, bounds), rows.device, self._layout(bounds))
 
     def _layout(self, bounds: torch.Tensor | None) -> Layout:
-        """Return what the storing depends on."""
+        """Return what the launches depend on."""
         layout = Layout.of("fp16_rows", self.rows.X, self, more=(bounds is None,))
         return layout if bounds is None else layout._replace(parts=[bounds, *layout.parts])
 
     def _queue(self, bounds: torch.Tensor | None) -> None:
-        """Queue all of it: the frames, the storing, and what follows from the rows' bounds."""
+        """Queue the frames, the stored rows, and what follows from the rows' bounds."""
         rows = self.rows
         queue_frame(rows, (self.numbers, self.origin, self.offsets), bounds)
         self.store(bounds)
@@ -253,17 +253,17 @@ class Fp16Rows:
             queue_grid(rows, bounds, self.arena.grid)
 
     def fixed_point_grid(self, n_limbs: int) -> FixedPointGrid:
-        """Return the grid of rows that were measured as they were stored, of so many limbs."""
+        """Return the grid, with this many limbs, of rows that were measured as they were stored."""
         return grid_found_on_device(self.rows.X, self.arena, n_limbs)
 
     @property
     def key(self) -> tuple:
-        """What launches depend on of it, but for its memory."""
+        """What launches depend on, besides the addresses of the memory."""
         return self.measured, self.alignments
 
     @property
     def buffers(self) -> list[torch.Tensor]:
-        """All memory of it, the same way each time."""
+        """All its memory, in a fixed order."""
         return [self.arena.whole, *self.given]
 
     @property
@@ -292,7 +292,7 @@ class Fp16Rows:
 
     @property
     def memory(self) -> tuple[torch.Tensor, ...]:
-        """What is stored of each row."""
+        """The tensors that are stored for each row."""
         return self.high, self.norm, self.residual
 
     @memory.setter
@@ -302,7 +302,7 @@ class Fp16Rows:
         self.alignments = tuple(part.data_ptr() % 16 for part in memory)
 
     def store(self, bounds: torch.Tensor | None = None) -> None:
-        """Queue the storing of the rows; done again, it changes nothing of `numbers`."""
+        """Queue the storing of the rows; repeating it does not change `numbers`."""
         rows, n = self.rows, self.rows.n_samples
         wide = self.width > WIDEST_IN_REGISTERS
         block = CHUNK if wide else self.width
@@ -317,7 +317,7 @@ class Fp16Rows:
         )  # fmt: skip
 
     def renew(self, rows: WholeRows) -> None:
-        """Store the rows again, which have changed, in the same memory."""
+        """Store the rows again, after they changed, in the same memory."""
         fresh = Fp16Rows(rows)
         for name in PARTS:
             getattr(self, name).copy_(getattr(fresh, name))

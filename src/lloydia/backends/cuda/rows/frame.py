@@ -1,11 +1,11 @@
-"""The frame of float32 scores: an origin amid most rows, and a scale that brings those near 1.
+"""The frame of float32 scores: an origin amid most rows, and a scale that brings these near 1.
 
-Any frame is right (:mod:`lloydia.exact.certificate`), and one that rows far away have no part in
-keeps the scores of the others sharp, and the cells of one or two features (:mod:`low_dim.cells`)
-small. The host and the device find the same: rows that were stored in one (:mod:`low_dim.stored`)
-are scored in the other later.  The origin is the median of some rows, feature by feature.  Within 1
-of it are all rows, or, where they reach farther, what is within TYPICAL_REACHES times as far as
-seven of eight of those.
+Any frame gives correct labels (:mod:`lloydia.exact.certificate`).  A frame that ignores outliers
+gives tight bounds, and small lookup cells for one or two features (:mod:`low_dim.cells`).  The host
+and the device compute the same frame: rows that were stored in one (:mod:`low_dim.stored`) are
+scored in the other later.  The origin is the median of some rows, feature by feature.  All rows are
+within 1 of it; or, if some reach farther, those within TYPICAL_REACHES times the distance that
+seven eighths of the sampled rows reach.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from lloydia.exact.certificate import max_scale_exponent, scale_of
 
 __all__ = ["frame_of", "write_frame"]
 
-# Rows that are looked at, at most: one of each of so many parts, not at the same place in all.
+# The most rows of the sample: one of each of this many parts, at different places in the parts.
 SAMPLED, STRIDE = tl.constexpr(32), tl.constexpr(40_503)
 TYPICAL_REACHES = tl.constexpr(4.0)
 
@@ -34,10 +34,10 @@ def frame_of(X: torch.Tensor, largest: NDArray[np.float64], dtype: np.dtype) -> 
     Parameters
     ----------
     X : torch.Tensor of shape (n, d)
-    largest : ndarray of shape (d,)
+        The largest magnitudes.
         Magnitudes.
     dtype : dtype
-        That of the centres.
+        The type of the centres.
     """
     m = min(len(X), SAMPLED.value)
     part, i = len(X) // m, np.arange(m)

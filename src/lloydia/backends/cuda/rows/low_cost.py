@@ -1,8 +1,8 @@
-"""The sum of weight times D of rows of few features, in one launch.
+"""The sum of weight times D for rows of few features, in one launch.
 
-The integers of :mod:`lloydia.backends.cuda.rows.totals`: their grid follows from the largest term.
-A grid that is guessed gives the same sum if that is exact; otherwise the rows are read again, when
-programs have waited for each other.
+The integers are those of :mod:`lloydia.backends.cuda.rows.totals`: their grid follows from the
+largest term.  The grid is guessed first, which gives the same sum if that sum is exact; otherwise
+all programs wait for each other and read the rows again.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ __all__ = [
 ]
 
 BLOCK = tl.constexpr(512)
-# Programs that a multiprocessor holds.
+# Programs on a multiprocessor.
 RESIDENT = 4
-# The limbs and their exponent, the largest term, whether it is done, and the complement of the
+# The limbs and their exponent, the largest term, whether it is complete, and the complement of the
 # upper half of the smallest term that is not 0.
 LIMBS, COST, DONE = tl.constexpr(3), 7, tl.constexpr(5)
-# The largest term may be that many powers of two beyond that of the first rows.
+# The guess allows terms this many powers of two above those of the first rows.
 MARGIN = tl.constexpr(8)
-# Programs that note which labels occur as they go.
+# The number of programs that mark labels as they go.
 FIRST = tl.constexpr(16)
 # The upper half of a float64 that is not negative has no bits beyond these.
 HALF, NONE = tl.constexpr(32), tl.constexpr(0x7FFFFFFF)
@@ -49,9 +49,9 @@ HALF, NONE = tl.constexpr(32), tl.constexpr(0x7FFFFFFF)
 
 @triton.jit
 def terms(X, rows, inside, labels, centers, weights, d: tl.constexpr):
-    """Return weight times D of some rows to the centres of their labels; 0 outside.
+    """Return weight times D of rows to the centres of their labels; 0 outside.
 
-    Without labels, to the first centre.
+    Without labels, D is that to the first centre.
     """
     label = tl.zeros(rows.shape, tl.int32)
     if labels is not None:
@@ -69,10 +69,10 @@ def terms(X, rows, inside, labels, centers, weights, d: tl.constexpr):
 
 @triton.jit
 def limbs_of(X, n, labels, centers, weights, exponent, bits, seen, d: tl.constexpr):
-    """Return the limbs of this program's terms on the grid of an exponent, if none passes it.
+    """Return the limbs of this program's terms, on the grid of an exponent, if no term exceeds it.
 
-    And the bits of the largest term, and the complement of the upper half of those of the smallest
-    that is not 0.
+    Also return the bits of the largest term, and the complement of the upper half of those of the
+    smallest term that is not 0.
     """
     first = (bits - exponent) >> 1
     up, further = power(first), power(bits - exponent - first)
@@ -89,14 +89,14 @@ def limbs_of(X, n, labels, centers, weights, exponent, bits, seen, d: tl.constex
         if labels is not None:
             prefetch(labels, after, n.to(tl.int64), BLOCK)
         if seen is not None:
-            # If all programs did, they would write to the same few addresses at once.
+            # Not all programs, because they would write to the same few addresses at once.
             see(labels, rows, rows < tl.where(tl.program_id(0) < FIRST, n, 0), seen)
-        # Numbers that are not negative are in the order of their bits.
+        # Bits of non-negative floats are ordered as the floats.
         number = term.to(tl.int64, bitcast=True)
         top = tl.maximum(top, number)
         upper = (number >> HALF).to(tl.int32)
         tiny = tl.maximum(tiny, tl.where(number > 0, upper ^ NONE, 0))
-        # Terms that pass the exponent are noticed by the largest.
+        # The largest term shows whether terms exceed the exponent.
         limbs = add_limbs(limbs, term * up * further, shifts, LIMBS)
         n_added += BLOCK
     found = ()
@@ -108,7 +108,7 @@ def limbs_of(X, n, labels, centers, weights, exponent, bits, seen, d: tl.constex
 
 @triton.jit
 def see_remaining(labels, n, seen, k):
-    """Note which labels occur, if the first programs have not seen all: every program its own."""
+    """Mark the labels that occur, if the first programs have not seen all."""
     if n_missing(seen, k) > 0:
         for block in range(tl.program_id(0), tl.cdiv(n, BLOCK), tl.num_programs(0)):
             rows = block * BLOCK + tl.arange(0, BLOCK)
@@ -117,12 +117,12 @@ def see_remaining(labels, n, seen, k):
 
 @triton.jit
 def add_cost(X, n, k, labels, centers, weights, out, bits, seen, arrivals, d: tl.constexpr):
-    """Add up limbs in `out`, COST integers that are 0 before; note in `seen` which labels occur.
+    """Add the limbs to `out`, COST zeros; mark in `seen` the labels that occur.
 
-    The exponent is guessed from the first rows.  If no term passes it and all are whole numbers of
-    the last place, the sum is exact, and the same on the grid of the largest term.
+    The exponent is guessed from the first rows.  If no term exceeds it and all are multiples of the
+    last place, the sum is exact, and equals that on the grid of the largest term.
 
-    Return whether this program is the last to be done.
+    Return whether this program is the last.
     """
     n_programs = tl.num_programs(0)
     some = tl.arange(0, BLOCK)
@@ -135,7 +135,7 @@ def add_cost(X, n, k, labels, centers, weights, out, bits, seen, arrivals, d: tl
     if seen is not None:
         see_remaining(labels, n, seen, k)
     largest = tl.load(out + 4, volatile=True).to(tl.float64, bitcast=True)
-    # Of the exponent of the smallest, or a smaller one.
+    # The exponent of the smallest term, or a smaller one.
     upper = tl.load(out + 6, volatile=True) ^ NONE
     least = ((upper << HALF) | 1).to(tl.float64, bitcast=True)
     if (exponent_of(largest) > exponent) | (exponent_of(least) <= exponent - 3 * bits + 52):
@@ -151,7 +151,7 @@ def add_cost(X, n, k, labels, centers, weights, out, bits, seen, arrivals, d: tl
 
 @triton.jit
 def converged(report, run_state, k, n_slots):
-    """Return whether the run is at an iteration that changed nothing and left no cluster empty."""
+    """Return whether the last iteration changed no label and left no cluster empty."""
     iteration = tl.load(run_state + ITERATION)
     slot_report = report + (iteration % n_slots).to(tl.int64) * (HEAD + k)
     return (
@@ -166,7 +166,7 @@ def copy_to_host(message, message_size, host):
     """Copy the message to the host's memory."""
     for first in range(0, message_size, BLOCK):
         at = first + tl.arange(0, BLOCK)
-        # Past the first cache: others wrote it.
+        # Past the L1 cache, since other programs wrote it.
         value = tl.load(message + at, mask=at < message_size, volatile=True)
         tl.store(host + at, value, mask=at < message_size)
 
@@ -176,10 +176,10 @@ def end_kernel(
     X, n, k, labels, current, weights, cost, bits, seen, report, n_slots, run_state, arrivals, ends,
     message, message_size, host, d: tl.constexpr,
 ):  # fmt: skip
-    """Add up the inertia of the end of a run, if it is there: it is assigned, converged, or `ends`.
+    """Add up the inertia at the end of a run: the run is assigned, converged, or `ends` is set.
 
-    Once: the host may have queued this for later iterations as well.  In any case copy the
-    message to the host's memory, if there is such memory.
+    This happens once, although the host may have queued the kernel for later iterations as well.
+    In any case copy the message to the host's memory, if there is such memory.
     """
     stopped = tl.load(run_state + STOPPED)
     ended = ((ends != 0) & (stopped == 0)) | (stopped == ASSIGNED)
@@ -196,7 +196,7 @@ def low_cost_kernel(X, n, labels, centers, weights, out, bits, arrivals, d: tl.c
 
 
 def cost_programs(n: int, device: torch.device) -> int:
-    """Return how many programs add up the cost of n rows."""
+    """Return how many programs add up the inertia of n rows."""
     return 1 if INTERPRETED else min(ceil_div(n, BLOCK.value), RESIDENT * processors(device))
 
 
@@ -209,7 +209,7 @@ def queue_low_cost(
 ) -> None:
     """Queue the sum of weight times D to the centres of these labels, for few features.
 
-    Without labels it is to the first centre.  `out` are COST + 1 zeros, int64.
+    Without labels, D is that to the first centre.  `out` are COST + 1 zeros, int64.
     """
     n, d = X.shape
     launch(

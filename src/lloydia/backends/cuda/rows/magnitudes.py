@@ -27,17 +27,17 @@ __all__ = [
 
 @triton.jit
 def no_magnitudes(ROWS: tl.constexpr, COLUMNS: tl.constexpr, double: tl.constexpr):
-    """Return the largest and the smallest magnitudes of no tiles of float32, or float64."""
+    """Return empty maxima of magnitudes and of their complements, for float32 or float64 tiles."""
     largest = tl.zeros((ROWS, COLUMNS), tl.int64 if double else tl.int32)
     return largest, largest - 1
 
 
 @triton.jit
 def add_magnitudes(largest, smallest, x):
-    """Return the largest and the smallest, place by place, with those of a tile.
+    """Return elementwise maxima, updated with a tile: of magnitudes, and for the smallest ones.
 
-    Magnitudes are ordered as the integers that their bits are; NaN comes last.  The smallest are
-    those that are not 0, less 1: without a sign, 0 comes last.
+    Magnitudes are ordered as the integers of their bits; NaN comes last.  For the smallest non-zero
+    magnitude, 1 is subtracted from the bits: as unsigned integers, 0 comes last.
     """
     integer: tl.constexpr = largest.dtype
     unsigned: tl.constexpr = tl.uint64 if integer == tl.int64 else tl.uint32
@@ -50,19 +50,19 @@ def add_magnitudes(largest, smallest, x):
 
 @triton.jit
 def bounds_of_columns(largest, smallest):
-    """Return the largest of each column, and what most is missing below the highest integer."""
+    """Return the largest of each column, and the largest complement of its smallest."""
     integer: tl.constexpr = largest.dtype
     unsigned: tl.constexpr = tl.uint64 if integer == tl.int64 else tl.uint32
     none: tl.constexpr = 0x7FFFFFFFFFFFFFFF if integer == tl.int64 else 0x7FFFFFFF
     least = tl.min(smallest.to(unsigned, bitcast=True), 0).to(integer, bitcast=True)
-    # All of `bounds` starts at 0, which is also what stands where there is none.
+    # All of `bounds` starts at 0, which also means that there is no magnitude.
     below = tl.where(least < 0, 0, none - 1 - least)
     return tl.max(largest, 0), below
 
 
 @triton.jit
 def raise_bounds(bounds, largest, below, f, d):
-    """Raise the bounds of features f to what was found, where that is more: mostly it is not."""
+    """Raise the bounds of features f, where these are larger, which is rare."""
     for which in tl.static_range(2):
         at = bounds + which * d + f
         found = (largest if which == 0 else below).to(tl.int64)
@@ -90,10 +90,9 @@ def magnitudes_kernel(X, n, d, bounds, ROWS: tl.constexpr, COLUMNS: tl.constexpr
 
 
 def new_bounds(X: torch.Tensor) -> torch.Tensor:
-    """Return room for what a kernel raises to the bounds of rows: :func:`read_bounds` reads it.
+    """Return bounds for rows of shape (n, d), or (batch_size, n, d), before any row is measured.
 
-    They have shape (n, d), or (batch_size, n, d) for a batch.  It is 0 before the first is looked
-    at.
+    Kernels raise them from 0; :func:`read_bounds` reads them.
     """
     n, d = X.shape[-2:]
     return torch.empty((X.numel() // (n * d), 2, d), dtype=torch.int64, device=X.device)
@@ -116,10 +115,10 @@ def queue_bounds(X: torch.Tensor) -> torch.Tensor:
 def read_bounds(
     found: NDArray[np.int64], double: bool
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the largest and the smallest non-zero magnitudes.
+    """Return the largest and the smallest non-zero magnitudes, each of shape (batch_size, d).
 
-    Each has shape (batch_size, d).  The largest is NaN or infinity where there is such a value; the
-    smallest is infinity where all are 0.  `double` is whether the rows are float64.
+    The largest is NaN or infinity where there is such a value; the smallest is infinity where all
+    are 0.  `double` is whether the rows are float64.
     """
     return bounds_of(found.swapaxes(0, 1), double)
 
@@ -127,9 +126,9 @@ def read_bounds(
 def bounds_of(
     found: NDArray[np.int64], double: bool
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the magnitudes that a kernel found: the largest, and what most is missing.
+    """Return a kernel's bounds: the largest magnitudes, and complements of the smallest.
 
-    Both as integers, one after the other along the first axis; see :func:`read_bounds`.
+    Both are integers, along the first axis; see :func:`read_bounds`.
     """
     none = 0x7FFFFFFFFFFFFFFF if double else 0x7FFFFFFF
     bits = found.astype(np.int64 if double else np.int32)
@@ -142,14 +141,14 @@ def bounds_of(
 def magnitudes(
     found: NDArray[np.int64], double: bool
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return what :func:`read_bounds` returns of one data set: each of shape (d,)."""
+    """Return :func:`read_bounds` for a single data set: each of shape (d,)."""
     largest, smallest = read_bounds(found, double)
     return largest[0], smallest[0]
 
 
 @triton.jit
 def magnitude(bits, DOUBLE: tl.constexpr):
-    """Return the number that is not negative and has these bits, as float64."""
+    """Return the non-negative number with these bits, as float64."""
     if DOUBLE:
         return bits.to(tl.float64, bitcast=True)
     return bits.to(tl.int32).to(tl.float32, bitcast=True).to(tl.float64)

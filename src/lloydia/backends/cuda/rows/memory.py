@@ -8,20 +8,20 @@ from lloydia.backends.cuda.runtime.launching import place
 
 __all__ = ["WEIGHT", "fits", "needed_bytes", "row_bytes"]
 
-# Bytes of a weight: as it is given, and scaled.
+# Bytes of a weight: the given one, and the scaled one.
 WEIGHT = 16
 
-# Room for what belongs to clusters, whose number comes later, as a factor to what rows take.
+# A factor for the memory of clusters, whose number is known later.
 CLUSTERS = 1.02
 
 
 def row_bytes(d: int, width: int) -> int:
-    """Return what a run takes a row of d features.
+    """Return the bytes that a run takes for each row of d features.
 
-    A label, a distance and an entry in two lists.  For few features, at most: another list, two
-    bytes of cells, and rows that are listed with their features, or stored in float32.  For more
-    also what sorts and settles rows, and half-precision copies of this width, 0 if they are there,
-    with bounds.
+    These are a label, a distance and an entry in two lists.  With few features, at most: another
+    list, two bytes for lookup cells, and listed rows with their features, or rows in float32.  With
+    more: also the sorted updates, the rechecks, and half-precision rows of this width (0 if they
+    exist already) with bounds.
     """
     if d <= LOW_DIM_FEATURES:
         return 28 + 6 * d
@@ -29,9 +29,9 @@ def row_bytes(d: int, width: int) -> int:
 
 
 def needed_bytes(n: int, d: int, itemsize: int, copied: bool) -> int:
-    """Return what clustering n rows takes at least, beside what their array holds already.
+    """Return the least bytes that clustering n rows takes besides the array of rows.
 
-    What depends on the number of clusters is left out; `copied` is whether rows are.
+    What depends on the number of clusters is left out; `copied` is whether rows are copied.
     """
     return n * (row_bytes(d, d) + (d * itemsize if copied else 0))
 

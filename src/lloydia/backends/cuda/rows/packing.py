@@ -1,4 +1,4 @@
-"""How centres are put in half precision: for :mod:`matmul.fp16_centers` and :mod:`update.means`."""
+"""Packing of centres in half precision, for :mod:`matmul.fp16_centers` and :mod:`update.means`."""
 
 from __future__ import annotations
 
@@ -31,25 +31,27 @@ __all__ = [
 ]
 
 LAST_STEP = tl.constexpr(half_certificate.LAST_STEP)
-# Where centres begin to be far, and the score that stands for them: see there.
+# The distance from which on centres are far, and their score
+# (:mod:`lloydia.exact.half_certificate`).
 FAR = tl.constexpr(half_certificate.FAR_CENTER)
 FAR_HALF_NORM = tl.constexpr(half_certificate.FAR_SCORE)
-# Words of 64 bits that a start takes, the first of which has its three numbers.
+# 64-bit words of a half norm; the first holds its three numbers.
 WORDS = tl.constexpr(HALF_NORM_WIDTH.value // 4)
-# Bounds are added up as integers, in any order the same, in a unit of one in so many.  None exceeds
-# 2**15, as R is at most 2**13: sums of 2**28 fit, and what is cut off is less than scores are off.
+# Bounds are added as integers, so that the order does not matter, in units of 1 / ONE.  No bound
+# exceeds 2**15, since R is at most 2**13: sums of 2**28 fit; the truncation is below the error of
+# scores.
 ONE = tl.constexpr(2.0**20)
 
 
 @triton.jit
 def store_fp16(c, m, scale, inside, high_at, reach, squares, errors):
-    """Store some features of centres, and add their squares to three sums, which are returned.
+    """Store some features of centres in half precision; return three updated sums of squares.
 
-    Of where the centres are in the frame, of what is stored, and of what rounding left out.
+    These are of the centres' place in the frame, of what is stored, and of the rounding errors.
     """
     c = tl.where(inside, (c.to(tl.float64) - m[None, :]) * scale, 0.0)
     high = to_fp16(c)
-    # Negated: a score is its start and products that are added.
+    # Negated, because a score is the half norm plus products.
     tl.store(high_at, -high)
     h = high.to(tl.float64)
     reach += tl.sum(c * c, 1)
@@ -63,21 +65,21 @@ def store_bounds(
     at, there, reach, squares, errors, radius, high_ptr, width, square_ptr, norm_ptr, residual_ptr,
     BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Store upper bounds of norms and rests; return which centres are near, and their bounds.
+    """Store upper bounds of norms and rounding errors; return which centres are near, and bounds.
 
-    Others, too far for the certificate or not `there` at all, are stored as zeros, and have the
+    Centres that are too far for the certificate, or not `there`, are stored as zeros, with the
     square -1 and the bounds 0.
     """
     near = there & (reach <= (FAR * radius) * (FAR * radius))
     if tl.sum((~near).to(tl.int32), 0) > 0:
-        # What other threads have stored there is overwritten.
+        # This overwrites what other threads have stored.
         tl.debug_barrier()
         for first in range(0, width, BLOCK):
             to = at[:, None] * width + (first + tl.arange(0, BLOCK))[None, :]
             none = tl.zeros((at.shape[0], BLOCK), tl.float16)
             tl.store(high_ptr + to, none, mask=~near[:, None])
     norm = tl.where(near, bound(squares), 0.0)
-    # The difference to the origin was rounded relative to itself.
+    # The difference to the origin was rounded, relative to itself.
     lost = LOST * (tl.sqrt(squares) + 1.0)
     residual = tl.where(near, ((tl.sqrt(errors) + lost) * GROW).to(tl.float32), 0.0)
     tl.store(square_ptr + at, tl.where(near, squares, -1.0))
@@ -88,27 +90,27 @@ def store_bounds(
 
 @triton.jit
 def in_fixed_point(x):
-    """Return bounds as integers that can be added up."""
+    """Return bounds as integers, which can be added in any order."""
     return (x.to(tl.float64) * ONE).to(tl.int64)
 
 
 @triton.jit
 def typical_of(total, count):
-    """Return the mean of bounds, given their sum and how many there are."""
+    """Return the mean of bounds, given their sum and their number."""
     return (total.to(tl.float64) / (tl.maximum(count, 1).to(tl.float64) * ONE)).to(tl.float32)
 
 
 @triton.jit
 def coefficients_of(norm, residual, typical_norm, typical_residual, score_bias, shift):
-    """Return what limits take of a centre and the usual one, in a word: upper bounds.
+    """Return upper bounds of what limits need of a centre and the typical one, in a 64-bit word.
 
-    The lower half is, in float32, all that depends on no row; of the upper half, each in as many
-    bits as bfloat16 has, ``B_1 + B`` is the first and ``g_1 + g`` the last.
+    The lower half is, in float32, the part that depends on no row.  The upper half is ``B_1 + B``
+    and ``g_1 + g``, each with as many bits as bfloat16 has.
     """
     norms, residuals = (norm + typical_norm) * GROW, (residual + typical_residual) * GROW
     squares = norm * norm + typical_norm * typical_norm
     fixed = score_bias + LAST_STEP * (0.5 * squares + 2.0 * shift)
-    # No more than eight roundings of positive numbers.
+    # At most eight roundings of positive numbers.
     fixed = (fixed + 0.5 * (residual * residual + typical_residual * typical_residual)) * GROW
     both = (norms.to(tl.int32, bitcast=True) + 0xFFFF) & -0x10000
     both |= (residuals.to(tl.int32, bitcast=True) + 0xFFFF) >> 16
@@ -118,7 +120,7 @@ def coefficients_of(norm, residual, typical_norm, typical_residual, score_bias, 
 
 @triton.jit
 def of_frame(numbers):
-    """Return what starts take of the numbers of a frame: R, the largest r, the shift, the unit."""
+    """Return what half norms need of a frame's numbers: R, the largest residual, shift, unit."""
     largest_residual = tl.load(numbers + LARGEST_RESIDUAL)
     return (
         tl.load(numbers + RADIUS),
@@ -130,9 +132,9 @@ def of_frame(numbers):
 
 @triton.jit
 def half_norm_of(square, norm, residual, typical_norm, typical_residual, frame, summed):
-    """Return by how much scores are lowered, their starts, and :func:`coefficients_of` limits.
+    """Return the score bias, the half norm and the bound coefficients of centres.
 
-    The first as :func:`lloydia.exact.half_certificate.score_bias` has it.
+    The score bias is that of :func:`lloydia.exact.half_certificate.score_bias`.
     """
     radius, largest_residual, shift, _ = frame
     B, g, typical_B, typical_g = (
@@ -152,7 +154,7 @@ def half_norm_of(square, norm, residual, typical_norm, typical_residual, frame, 
     coefficients = coefficients_of(
         norm, residual, typical_norm, typical_residual, score_bias, shift.to(tl.float32)
     )
-    # Of what is no near centre none are asked for: its score is beyond all limits.
+    # The score of a far centre is beyond all limits, so its coefficients are never used.
     return score_bias, half_norm + shift, tl.where(square >= 0.0, coefficients, 0)
 
 
@@ -173,7 +175,7 @@ def store_half_norms(
     tl.store(coefficients_ptr + j, coefficients, mask=mask)
     tl.store(half_norm_f32_ptr + j, half_norm.to(tl.float32), mask=mask)
     _, _, _, unit = frame
-    # A power of two.
+    # The unit is a power of two, so this is exact.
     left = half_norm * (1.0 / unit)
     word = tl.zeros(left.shape, tl.int64)
     for part in tl.static_range(3):
@@ -188,9 +190,9 @@ def begin_scores(
     k, frame, square_ptr, norm_ptr, residual_ptr, typical, summed, bias_ptr, half_norm_ptr,
     half_norm_f32_ptr, coefficients_ptr, ALL: tl.constexpr,
 ):  # fmt: skip
-    """Store what is left of packing, when all programs have stored their centres: at most ALL.
+    """Store half norms and typical bounds once all programs have stored their at most ALL centres.
 
-    What stands for no centre stays as the first packing of a run left it.
+    Padding stays as the first packing of a run left it.
     """
     j = tl.arange(0, ALL)
     mask = j < k

@@ -1,7 +1,7 @@
-"""What a part tells the others of an iteration, and what it hears of them: sums and counts.
+"""The message of an iteration by which several devices add up their sums and counts.
 
-A message is a tensor of int64: the sums of the clusters, whatever replicas the part keeps added,
-and then how many of its rows changed and how many were checked again.  Messages add up.
+A message is an int64 tensor: the sums of the clusters (replicas added), then how many rows changed
+and how many were rechecked.  Messages of several devices are added elementwise.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ import triton.language as tl
 from lloydia.backends.cuda.device_functions.run_state import N_CHANGED, N_RECHECKED, STOPPED
 from lloydia.backends.cuda.runtime.launching import ceil_div, launch
 
-__all__ = ["COUNTS", "queue_hear", "queue_tell"]
+__all__ = ["COUNTS", "queue_read_message", "queue_write_message"]
 
-# What follows the sums in a message.
+# The number of counts that follow the sums in a message.
 COUNTS = 2
 
 BLOCK = tl.constexpr(1024)
 
 
 @triton.jit(do_not_specialize=["size", "replicas"])
-def tell_kernel(sums, size, replicas, run_state, message):
+def write_message_kernel(sums, size, replicas, run_state, message):
     if tl.load(run_state + STOPPED) != 0:
         return
     at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
@@ -38,27 +38,35 @@ def tell_kernel(sums, size, replicas, run_state, message):
 
 
 @triton.jit(do_not_specialize=["size"])
-def hear_kernel(message, size, run_state):
+def read_message_kernel(message, size, run_state):
     if tl.load(run_state + STOPPED) != 0:
         return
     tl.store(run_state + N_CHANGED, tl.load(message + size).to(tl.int32))
     tl.store(run_state + N_RECHECKED, tl.load(message + size + 1).to(tl.int32))
 
 
-def queue_tell(sums: torch.Tensor, run_state: torch.Tensor, message: torch.Tensor) -> None:
+def queue_write_message(sums: torch.Tensor, run_state: torch.Tensor, message: torch.Tensor) -> None:
     """Queue the writing of a message.
 
     Parameters
     ----------
-    sums : int64 tensor of shape (n_replicas, n_limbs, k, d + 1)
-    run_state : int32 tensor
-        Of this iteration; where it has stopped, the last message stays.
-    message : int64 tensor of shape (n_limbs k (d + 1) + COUNTS,)
+    sums : int64 tensor of shape (n_replicas, n_limbs, k, d + 1), IN
+    run_state : int32 tensor, IN
+        A stopped run leaves the message as it was.
+    message : int64 tensor of shape (n_limbs k (d + 1) + COUNTS,), OUT
     """
     size = len(message) - COUNTS
-    launch(tell_kernel, (ceil_div(size, BLOCK.value),), sums, size, len(sums), run_state, message)
+    launch(
+        write_message_kernel,
+        (ceil_div(size, BLOCK.value),),
+        sums,
+        size,
+        len(sums),
+        run_state,
+        message,
+    )
 
 
-def queue_hear(message: torch.Tensor, run_state: torch.Tensor) -> None:
-    """Queue that this iteration's counts become those of a message, the sum of all."""
-    launch(hear_kernel, (1,), message, len(message) - COUNTS, run_state)
+def queue_read_message(message: torch.Tensor, run_state: torch.Tensor) -> None:
+    """Queue that the run state takes its counts from a message, the sum of all messages."""
+    launch(read_message_kernel, (1,), message, len(message) - COUNTS, run_state)

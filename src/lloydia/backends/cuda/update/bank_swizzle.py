@@ -1,12 +1,12 @@
-"""What a warp adds to a table at a time, spread over the banks of shared memory.
+"""The order in which a warp adds to a table, so that it uses all banks of shared memory.
 
-A warp adds 32 numbers at a time: four threads, each with four columns of float32, have those of a
-row, and eight rows are in a warp. That takes as many cycles as the busiest of the 32 banks of
-shared memory has numbers to add. So each four rows add different columns at a time
-(:func:`bank_swizzled`), and with two copies of all sums, of 16 columns each, the other four rows
-add to the second: whatever the clusters are, 32 numbers are in 32 banks. Where there is room for
-one copy only, two rows meet if both clusters have the same half of the banks. Of float64, a thread
-has two columns, a cluster eight, and four copies keep all rows apart.
+A warp adds 32 numbers at a time: four threads, each with four columns of float32, share a row, so
+there are eight rows in a warp.  That takes as many cycles as the busiest of the 32 banks has
+numbers to add.  So each four rows add different columns at a time (:func:`bank_swizzled`), and with
+two copies of all sums, of 16 columns each, the other four rows add to the second copy: whatever the
+clusters are, 32 numbers go to 32 banks.  With room for one copy only, two rows collide if both
+clusters are in the same half of the banks.  In float64 a thread has two columns, a cluster eight,
+and four copies keep all rows apart.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ __all__ = ["bank_swizzled", "places_of"]
 
 @triton.jit
 def places_of(in_tile, COLUMNS: tl.constexpr, EACH: tl.constexpr, COPIES: tl.constexpr):
-    """Return the columns that rows have where :func:`bank_swizzled` is done, and where those are.
+    """Return the column of each number after :func:`bank_swizzled`, and its place in the table.
 
-    Rows, by their numbers in the tile, that add the same columns at a time add to different copies.
+    Rows (by their number in the tile) that add the same columns at a time use different copies.
     """
     column = tl.arange(0, COLUMNS)[None, :] ^ (in_tile % EACH)
     return column, column + in_tile // EACH % COPIES * COLUMNS
@@ -29,19 +29,19 @@ def places_of(in_tile, COLUMNS: tl.constexpr, EACH: tl.constexpr, COPIES: tl.con
 
 @triton.jit
 def bank_swizzled(x, in_tile, EACH: tl.constexpr):
-    """Return rows, by their numbers in the tile, with what was in c in column c ^ (in_tile % EACH).
+    """Return rows with their columns swizzled: column c comes from column ``c ^ (in_tile % EACH)``.
 
     All threads of a warp add the first of their EACH columns, then the second, and so on.  EACH
-    rows, one after the other, then add different ones at a time, to different banks.  The columns
-    of a row's first thread where that has four, in the order in which they are added::
+    consecutive rows then add different columns at a time, to different banks.  With four columns,
+    a row's first thread adds them in this order::
 
         row 0    0 1 2 3
         row 1    1 0 3 2
         row 2    2 3 0 1
         row 3    3 2 1 0
 
-    No number moves between threads, if a thread has EACH columns side by side, as where rows begin
-    at multiples of 16 bytes; else EACH is 1, and nothing is exchanged.
+    No number moves between threads if a thread has EACH neighbouring columns, as where rows begin
+    at multiples of 16 bytes; otherwise EACH is 1, and nothing is swizzled.
     """
     ROWS: tl.constexpr = x.shape[0]
     COLUMNS: tl.constexpr = x.shape[1]
@@ -56,6 +56,6 @@ def bank_swizzled(x, in_tile, EACH: tl.constexpr):
 
 @triton.jit
 def swapped(pairs, where):
-    """Return pairs, along the last axis, the other way round where it is so."""
+    """Return pairs, along the last axis, in reversed order where `where` is set."""
     first, second = pairs.split()
     return tl.join(tl.where(where, second, first), tl.where(where, first, second))

@@ -1,6 +1,6 @@
-"""The sums of clusters follow rows that changed: by tables in shared memory, or sorted.
+"""Cluster sums follow the rows that changed: by tables in shared memory, or after sorting.
 
-Of more features, and of batches; which of the two, :func:`table_sums.has_table` says.
+This is for more than 8 features and for batches; :func:`table_sums.has_table` chooses.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ class SummedRows(WholeRows, Protocol):
 
     @property
     def fixed_point_grid(self) -> FixedPointGrid:
-        """The grid; the host may wait for it."""
+        """The grid; the host may have to wait for it."""
 
 
 class ClusterSums:
-    """What moves rows between the sums of k clusters; an instance is used by one queue at a time.
+    """Moves changed rows between the sums of k clusters; an instance serves one queue at a time.
 
     Parameters
     ----------
     rows : SummedRows
-        Others of their features and items, at most as many, may be moved as well.
+        :meth:`queue` may be given other rows, with the same features and batch size, and no more.
     k : int
     """
 
@@ -44,20 +44,20 @@ class ClusterSums:
 
     @cached_property
     def sorted_updates(self) -> SortedUpdates:
-        """The entries of the rows that changed, where they are sorted."""
+        """The sorted updates of the rows that changed, where there is no table."""
         return SortedUpdates(self.n, self.k, self.device, self.batch_size)
 
     @cached_property
     def table(self) -> torch.Tensor | None:
-        """The interpreter's table; None on a GPU."""
+        """The table of the interpreter; None on a GPU."""
         return table_memory(self.device)
 
     def by_table(self, rows: SummedRows) -> bool:
-        """Return whether tables in shared memory add what changed."""
+        """Return whether tables in shared memory add up the changes."""
         return has_table(rows.X, self.k, rows.weights)
 
     def memory(self, rows: SummedRows) -> Scratch:
-        """Return all that is needed beside the rows, and what of it begins with zeros."""
+        """Return all memory that is needed besides the rows, and which of it begins with zeros."""
         if self.by_table(rows):
             return [] if self.table is None else [self.table], ()
         return self.sorted_updates.memory
@@ -77,5 +77,5 @@ class ClusterSums:
             queue_table(rows.X, rows.fixed_point_grid, *lists, run_state, sums, self.table)
             return
         self.sorted_updates.sort(*lists, run_state)
-        # The grid may be waited for: the device sorts meanwhile.
+        # The host may have to wait for the grid: the device sorts meanwhile.
         queue_sorted_sums(rows.X, rows.fixed_point_grid, self.sorted_updates, run_state, sums)

@@ -1,6 +1,6 @@
-"""What numbers leave beyond the limbs that tables hold: it goes directly to global memory.
+"""What remains of numbers after the limbs of a table is added directly to global memory.
 
-That is mostly 0, of float32 rows, so it costs a comparison.
+For float32 rows it is mostly 0, so it usually costs one comparison.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ __all__ = ["add_overflow", "overflow_operands", "overflow_ptx"]
 
 
 def overflow_ptx(limbs: int, each: int) -> str:
-    """Return the PTX that moves so many later limbs of so many numbers of a thread.
+    """Return the PTX that adds this many further limbs of this many numbers of a thread.
 
-    Only where some number leaves anything are its address and its limbs computed.
+    Addresses and limbs are computed only if some remainder is not 0.
     """
-    # Number i of each operand; the dummies of the result come first.
+    # Number i of each operand; the dummy results come first.
     sums, limb_size, to, off, m, column, left, shift, bits = (
         [f"${each * (operand + 1) + i}" for i in range(each)] for operand in range(9)
     )
@@ -36,7 +36,7 @@ def overflow_ptx(limbs: int, each: int) -> str:
             f"mad.wide.s32 off, number, 8, {sums[i]};",
             f"setp.ge.s32 there, {off[i]}, 0;",
             f"mov.f64 left, {left[i]};", f"mov.f64 shift, {shift[i]};",
-            # Two to the power of minus bits.
+            # 2**-bits.
             f"sub.s32 number, 1023, {bits[i]};", "shl.b32 number, number, 20;",
             "mov.b64 finer, {0, number};",
         ]  # fmt: skip
@@ -56,14 +56,14 @@ def overflow_ptx(limbs: int, each: int) -> str:
     return "\n".join([
         "{", ".reg .pred none, there;", ".reg .b32 number;",
         ".reg .b64 to, off, v, any, number64;", ".reg .f64 left, sum, shift, finer;",
-        # -0.0 is nothing, too.
+        # -0.0 counts as 0 too.
         *any_left, "and.b64 any, any, 0x7FFFFFFFFFFFFFFF;", "setp.eq.s64 none, any, 0;",
         "@none bra DONE;", *steps, "DONE:", *(f"mov.b32 ${i}, 0;" for i in range(each)), "}",
     ])  # fmt: skip
 
 
 def overflow_operands(each: int) -> str:
-    """Return the constraints of what :func:`overflow_ptx` takes of so many numbers of a thread."""
+    """Return the constraints of the operands of :func:`overflow_ptx`."""
     return ",".join(["=r"] * each + [kind for kind in "llrrrrddr" for _ in range(each)])
 
 
@@ -72,12 +72,12 @@ def add_overflow(
     p, to, off, f, shift, bits, sums, m, limb_size,
     LIMBS: tl.constexpr, NUMBERS: tl.constexpr, OVERFLOW_PTX: tl.constexpr, OPERANDS: tl.constexpr,
 ):  # fmt: skip
-    """Move the limbs of what is left of numbers, mostly 0, from and to sums in global memory.
+    """Add the remaining limbs of numbers, mostly 0, to sums in global memory, and subtract them.
 
-    Those of columns f, of which clusters have m; `off` is negative where there is none to take
-    from, and `to` is beyond the last where there is no row: what is left is 0 there.  `shift` is
-    that of the limb before.  NUMBERS of a thread's are looked at together, by what
-    :func:`overflow_ptx` and :func:`overflow_operands` give.
+    The numbers are of columns f, of which a cluster has m.  They are added to cluster `to` and
+    subtracted from cluster `off`, unless that is negative; where there is no row the remainder is 0
+    and `to` is past the last cluster.  `shift` is that of the limb before.  NUMBERS of a thread are
+    checked at once, by what :func:`overflow_ptx` and :func:`overflow_operands` return.
     """
     if COMPILED:
         tl.inline_asm_elementwise(

@@ -1,8 +1,8 @@
-"""The mean of the weighted variances of the features, and how far centres move where runs may end.
+"""The mean of the features' weighted variances, and the limit that the stop rule derives from it.
 
 scikit-learn's rule ends a run where the sum of the centres' squared movements is at most `tol`
-times that mean.  A device that has found it stops there by itself, where it is certain: what the
-loop has queued beyond changes nothing, and takes no time.
+times that mean.  A device that has the limit stops by itself where the comparison is certain:
+iterations that are queued beyond change nothing and take no time.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from lloydia.exact import sums as exact
 
 __all__ = ["TOTAL", "MeanVariance", "room_for"]
 
-# The limbs of a sum and their exponent.
+# The limbs of a sum, and their exponent.
 TOTAL = 4
 
 
 @triton.jit(do_not_specialize=["bits", "tol", "count"])
 def limit_kernel(found, bits, tol, count, limit):
-    """Write a factor times a sum over `count`, but for a few roundings.
+    """Write `tol` times a sum over `count`, up to a few roundings.
 
-    `tol` and `count` are the bits of float64 numbers, which would come as float32 themselves.
+    `tol` and `count` are passed as the bits of float64 numbers, since Triton would pass float32.
     """
     factor = tol.to(tl.int64).to(tl.float64, bitcast=True)
     divisor = count.to(tl.int64).to(tl.float64, bitcast=True)
@@ -51,7 +51,7 @@ def limit_kernel(found, bits, tol, count, limit):
 
 @lru_cache
 def edges(d: int, n_limbs: int) -> tuple[int, ...]:
-    """Return where each part begins, in integers of 64 bits, as a vector may; and the end."""
+    """Return the offset of each part, in 64-bit integers, aligned for vectors; and the end."""
     wanted = COST + 1, 2 * (HEAD.value + 1), SIZE // 2, 1, d, 2 * d, n_limbs * (d + 1)
     return tuple(accumulate((size + size % 2 for size in wanted), initial=0))
 
@@ -62,16 +62,16 @@ def room_for(d: int, n_limbs: int) -> int:
 
 
 class MeanVariance:
-    """What it is found by: all rows are one cluster, whose inertia over d times its weight it is.
+    """The mean variance: the inertia of all rows as one cluster, over d times their weight.
 
     Parameters
     ----------
     rows : DataSetRows
     fixed_point_grid : FixedPointGrid
-        Of the rows; or one that will be known to the device when this is queued.
+        The grid of the rows, which the device knows by the time that this is queued.
     tol : float
     bounds : int64 tensor of shape (2 d + 1,), optional
-        How many limbs the sums have, in its last place, if the fixed-point grid has room for more.
+        If the grid has room for more limbs than the sums have, the last element is their number.
     memory : int64 tensor of :func:`room_for` zeros, optional
 
     Attributes
@@ -79,10 +79,10 @@ class MeanVariance:
     limit : float64 (1,)
         `tol` times the mean variance.
     limbs : list of int
-        Of the inertia, and their exponent: once they are on the host.
+        The limbs of the inertia, and their exponent, once they are on the host.
     """
 
-    # Of the cluster: one that is empty is no reason to stop.
+    # Empty clusters do not stop the update of this one cluster.
     settles = 0
 
     def __init__(
@@ -96,7 +96,7 @@ class MeanVariance:
         self.n, self.d, self.weights = rows.n_samples, rows.n_features, rows.weights
         self.divisor = rows.total_weight * rows.n_features
         self.wide, self.n_limbs, self.bounds = rows.wide, fixed_point_grid.grid.n_limbs, bounds
-        # Whoever gives memory reads it with the rest.
+        # A run that passes memory reads it back with its own.
         self.own_memory = memory is None
         if memory is None:
             size = room_for(self.d, self.n_limbs)
@@ -112,17 +112,17 @@ class MeanVariance:
         self.limbs: list[int] = []
 
     def renew(self, fixed_point_grid: FixedPointGrid) -> None:
-        """Begin again with other rows, whose sums have as many limbs, in the same memory."""
+        """Start again with other rows, whose sums have as many limbs, in the same memory."""
         self.memory.zero_()
         self._begin(fixed_point_grid, self.tol)
 
     def part_with(self) -> None:
-        """Let go of memory that is part of another's."""
+        """Copy what is in memory that belongs to a run."""
         if not self.own_memory:
             self.memory, self.own_memory = self.memory.clone(), True
 
     def aim(self, tol: float) -> None:
-        """Have the limit be that of another factor, once it was queued."""
+        """Queue the limit for another `tol`."""
         if tol != self.tol:
             self.tol = tol
             self._queue_limit(exact.bits_a_limb(self.n))
@@ -131,7 +131,7 @@ class MeanVariance:
         begin, end = edges(self.d, self.n_limbs)[i : i + 2]
         return self.memory[begin:end]
 
-    # What :func:`lloydia.backends.cuda.update.means.queue_finish` wants of a run.
+    # The attributes that :func:`lloydia.backends.cuda.update.means.queue_finish` needs of a run.
 
     @property
     def report(self) -> torch.Tensor:
@@ -159,15 +159,15 @@ class MeanVariance:
 
     @property
     def key(self) -> tuple:
-        """What queueing it depends on, beside its memory and the rows."""
+        """What its launches depend on, besides memory and rows."""
         if self.fixed_point_grid is None:
             return ()
         return *self.fixed_point_grid.key, self.bounds is None, self.tol, self.divisor
 
     @property
     def buffers(self) -> list[torch.Tensor]:
-        """All memory that it is found in."""
-        # Few features need no room for the D of each row.
+        """All memory that its launches use."""
+        # With few features D of each row needs no memory.
         if not self.queued and self.D is None and self.d > LOW_DIM_FEATURES:
             self.D = self.memory.new_empty(self.n, dtype=torch.float64)
         given = [] if self.fixed_point_grid is None else self.fixed_point_grid.buffers
@@ -175,7 +175,7 @@ class MeanVariance:
         return [self.memory, *given, *(x for x in more if x is not None)]
 
     def queue(self, rows: WholeRows) -> None:
-        """Queue what finds it, and the limit."""
+        """Queue the mean variance and the limit."""
         assert self.fixed_point_grid is not None
         found, bits = self.found, self.fixed_point_grid.grid.bits
         size = self.n_limbs * (self.d + 1)
@@ -198,7 +198,7 @@ class MeanVariance:
         )  # fmt: skip
 
     def done(self) -> None:
-        """Know that it is queued, and give back what was needed for that."""
+        """Note that it is queued, and release what was needed for that."""
         if self.own_memory and not self.queued:
             self.coming = AsyncCopy(self.found)
         self.queued, self.D, self.bounds, self.fixed_point_grid = True, None, None, None

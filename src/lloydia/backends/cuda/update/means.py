@@ -1,6 +1,6 @@
 """The end of an iteration: centres from integer sums, and the report.
 
-Centres are those of :func:`lloydia.exact.means.means`, bit for bit.
+Centres equal those of :func:`lloydia.exact.means.means` bit for bit.
 """
 
 from __future__ import annotations
@@ -49,20 +49,20 @@ __all__ = [
     "within",
 ]
 
-# Programs a multiprocessor; each looks at 2**MAX_LEVELS features of a cluster together, or fewer.
+# Programs on a multiprocessor; each takes up to 2**MAX_LEVELS features of a cluster at once.
 RESIDENT, MAX_LEVELS = 16, 7
-# Centres whose movements may stop a run.
+# The most centres whose movements may stop a run.
 MAX_CENTERS_WITH_LIMIT = 1_000_000
-# What finish_kernel packs centres by where it does not.
+# The packing arguments of finish_kernel where it packs no centres.
 NOT_PACKED = (*[None] * 7, 0, 0, None, 0.0, *[None] * 4)
 
 
 @triton.jit
 def mean_of(a, a_low, a_place, b, b_low, b_place, e, bits, old):
-    """Return the new centre, and whether its cluster is empty, so that it is the old one.
+    """Return the new centre, and whether its cluster is empty, so that the old centre stays.
 
-    Of significands of sums and weights (:mod:`device_functions.significands`), and the exponents of
-    the sums.
+    `a` and `b` are significands of sums and weights (:mod:`device_functions.significands`); `e` are
+    the exponents of the sums.
     """
     empty = b == 0.0
     b = tl.where(empty, 1.0, b)
@@ -76,10 +76,10 @@ def mean_of(a, a_low, a_place, b, b_low, b_place, e, bits, old):
 
 @triton.jit
 def within(shift, limit):
-    """Return whether a sum of squares of movements is at most a limit, in whatever order it adds.
+    """Return whether the sum of squared movements is certainly at most a limit, in any order.
 
-    Of at most a million: no order changes their sum by as much as the margin.  Where products may
-    have underflowed, or overflowed, only what is 0 is.
+    For at most a million terms no order changes the sum by as much as the margin.  Where a product
+    may have underflowed or overflowed, only 0 is accepted.
     """
     most = tl.load(limit)
     ordinary = (most > 1e-290) & (most < 1e290)
@@ -88,17 +88,17 @@ def within(shift, limit):
 
 @triton.jit
 def conclude(n_programs, k, iteration, slot_report, n_slots, report, run_state, settles, limit):
-    """Write the report, in the last program to come here, and begin the next iteration.
+    """Write the report, in the last program that arrives, and begin the next iteration.
 
-    Returns whether this program is that one: it reads what all have stored, past the cache.
+    Return whether this program is the last: it reads what all have stored, past the L1 cache.
     """
     tl.debug_barrier()
     ticket = tl.atomic_add(run_state + TICKETS, 1, sem="acq_rel")
     if ticket == n_programs - 1:
-        # What is read is on its way together: nothing is stored in between.
+        # These loads are in flight at once: nothing is stored in between.
         n_changed, n_rechecked = tl.load(run_state + N_CHANGED), tl.load(run_state + N_RECHECKED)
         n_pruned = tl.load(run_state + N_PRUNED)
-        # Volatile: other programs of this launch have counted there.
+        # Volatile, because other programs of this launch have counted there.
         n_empty = tl.load(run_state + N_EMPTY, volatile=True)
         stops = ((n_empty > 0) & (settles != 0)) | (n_changed == 0)
         if limit is not None:
@@ -110,7 +110,7 @@ def conclude(n_programs, k, iteration, slot_report, n_slots, report, run_state, 
         tl.store(slot_report + RECHECKED, n_rechecked.to(tl.int64))
         tl.store(slot_report + STATUS, stops.to(tl.int64))
         tl.store(slot_report + PRUNED, n_pruned.to(tl.int64))
-        # The next iteration's maximum starts at 0.
+        # The maximum of the next iteration starts at 0.
         following = ((iteration + 2) % n_slots).to(tl.int64) * tl.num_programs(2) * (HEAD + k)
         tl.store(report + following + MOVE, tl.zeros((), tl.int64))
         tl.store(run_state + STOPPED, stops.to(tl.int32))
@@ -129,27 +129,26 @@ def finish(
 ):  # fmt: skip
     """Turn the sums of this program's clusters into centres; the last program writes the report.
 
-    Returns whether this program is that one.
+    Return whether this program is the last.
 
     Parameters
     ----------
-    sums : int64 (n_limbs, k, d + 1)
-    exponents : int64 (d + 1,)
-    current : (k, d)
-        The centres of the assignment; overwritten by the new ones, but for empty clusters.
-    history : (n_slots, k, d)
-        The centres after iteration i are in slot i modulo n_slots.
+    sums : int64 (n_limbs, k, d + 1), IN
+    exponents : int64 (d + 1,), IN
+    current : (k, d), IN and OUT
+        The centres of the assignment, overwritten by the new ones except for empty clusters.
+    history : (n_slots, k, d), OUT
+        The centres after iteration i go to slot i modulo n_slots.
     iteration : int
-        Those that are complete.
-    report : int64 (n_slots, HEAD + k)
+        The number of completed iterations.
+    report : int64 (n_slots, HEAD + k), OUT
     settles : int
-        Whether empty clusters end what is queued.
-    limit : float64 (1,), or None
-        So do movements whose squares have at most this sum; k is at most MAX_CENTERS_WITH_LIMIT.
-    origin : (d,), or None
-        Of the frame that the centres are packed in, too: what follows says where, `width` is a
-        multiple of 2**LEVELS less than d + 2**LEVELS, and a feature of `columns` takes `pitch`
-        numbers.
+        Whether empty clusters stop the run.
+    limit : float64 (1,), or None, IN
+        Squared movements with at most this sum stop the run; k is at most MAX_CENTERS_WITH_LIMIT.
+    origin : (d,), or None, IN
+        If given, centres are packed in this frame; the arguments after it say where.  `width` is a
+        multiple of 2**LEVELS less than d + 2**LEVELS, and `pitch` is the stride of `columns`.
     """
     COLUMNS: tl.constexpr = 2**LEVELS
     PACKS: tl.constexpr = origin is not None
@@ -163,7 +162,7 @@ def finish(
     )
     limb_size = k.to(tl.int64) * (d + 1)
     for cluster in range(program, k, n_programs):
-        # One, as what is done for several wants it.
+        # A vector of one, which functions for several centres take.
         j = (cluster + tl.arange(0, 1)).to(tl.int64)
         one = j < k
         row = j[:, None] * (d + 1)
@@ -177,13 +176,13 @@ def finish(
             f = first + tl.arange(0, COLUMNS)
             mask = one[:, None] & (f < d)[None, :]
             at = j[:, None] * d + f[None, :]
-            # All that is read is on its way together, the weight anew for each of several tiles: no
-            # load is moved over a division, which branches.
+            # All loads are in flight at once, the weight again for each of several tiles: no load
+            # moves over a division, which branches.
             e = tl.load(exponents + f, mask=f < d, other=0)[None, :]
             old = tl.load(current + at, mask=mask, other=0.0)
             if PACKS:
                 m = tl.load(origin + f, mask=f < d, other=0.0)
-            # Threads that hold the same old centre have all read it before one overwrites it.
+            # All threads that hold the same old centre have loaded it before one overwrites it.
             tl.debug_barrier()
             a, a_low, a_place = significand(
                 sums, row + f[None, :], mask, n_limbs, bits, limb_size, 0, 1
@@ -227,10 +226,10 @@ def finish_kernel(
     typical, summed, bias_ptr, half_norm_ptr, half_norm_f32_ptr, coefficients_ptr,
     LIMBS: tl.constexpr, LEVELS: tl.constexpr, ALL: tl.constexpr,
 ):  # fmt: skip
-    """Run :func:`finish` as a kernel of its own, for each item of a batch.
+    """Run :func:`finish` for each item of a batch.
 
-    With an `origin` centres are packed, too, at most ALL of a data set by itself: then the next
-    scan finds all that :meth:`~lloydia.backends.cuda.matmul.fp16_centers.Fp16Centers.pack` writes.
+    With an `origin` centres are packed as well, at most ALL of a single data set: the next scan
+    finds what :meth:`~lloydia.backends.cuda.matmul.fp16_centers.Fp16Centers.pack` would write.
     """
     wait_for_previous_kernel()
     run_state = item_state(run_state)
@@ -238,7 +237,7 @@ def finish_kernel(
     if stopped == 0:
         batch_item = tl.program_id(2).to(tl.int64)
         if origin is not None:
-            # Read here, it is not waited for by the last program.
+            # Loaded here, so that the last program does not wait for it.
             frame = of_frame(numbers)
         last = finish(
             tl.program_id(0), tl.num_programs(0),
@@ -270,17 +269,16 @@ def queue_finish(
     sums : int64 tensor of shape (batch_size, n_limbs, k, d + 1)
     fixed_point_grid : FixedPointGrid
     run : IterationState
-        Where the centres and the report go.
+        Receives the centres and the report.
     batch_size : int
-        Of a batch.
     packing : tuple, optional
-        Of one data set whose centres are packed: what `Fp16Centers.arguments` returns.
+        For a single data set whose centres are packed: what `Fp16Centers.arguments` returns.
     limit : float64 tensor of shape (1,), optional
-        Of one data set: it stops where the squares of its movements have at most this sum.
+        For a single data set: squared movements with at most this sum stop the run.
     """
     _, n_limbs, k, m = sums.shape
-    # One warp a cluster, several a multiprocessor: they hide each other's latencies, and few
-    # threads do the same where squares are added in order.
+    # One warp for each cluster, several on a multiprocessor: they hide each other's latencies, and
+    # few threads repeat the work where squares are added in order.
     launch(
         finish_kernel, (min(k, RESIDENT * processors(sums.device)), 1, batch_size),
         sums, fixed_point_grid.grid.bits, fixed_point_grid.exponents, k, m - 1,

@@ -1,11 +1,11 @@
 """Updates of the rows that changed, sorted by cluster.
 
-A row that changed is two updates, one for the cluster that it joins and one for that it leaves.  A
-counting sort brings the updates of a cluster together.  A program counts its own updates first, so
-that it asks where they go once a cluster: an atomic operation an update would take longer than all
-the rest.  It sorts a block of updates at a time, by two bits of the cluster after two (radix sort,
-least significant digit first); the number of updates before one, with each of the four digits, is
-a quarter of the bits of one running sum.
+A row that changed is two updates: one for the cluster that it joins, one for the cluster that it
+leaves.  A counting sort groups them by cluster.  Each program counts its own updates first, so that
+it reserves places once for each cluster: one atomic for each update would take longer than all the
+rest.  A program sorts one block of updates at a time, by two bits of the cluster after another
+(radix sort, least significant digit first); the four digits' counts before an update are four
+16-bit fields of one running sum.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from lloydia.backends.cuda.runtime.plans import Scratch, tensors_of
 
 __all__ = ["HISTOGRAM_BINS", "SortedUpdates", "update_at"]
 
-# Updates and counters that a program looks at together; clusters that it counts by itself, and the
-# least that a histogram has.
+# Updates and counters of one step; the most clusters that a program counts by itself, and the
+# smallest histogram.
 LOG_ROWS = tl.constexpr(10)
 ROWS = tl.constexpr(1 << 10)
 COUNTERS = tl.constexpr(4096)
 SIDE = tl.constexpr(8)
 HISTOGRAM_BINS, SMALLEST_HISTOGRAM = 1024, 128
-# Of a program that sorts.
+# Warps of a program that sorts.
 WARPS = 4
 
 
 @triton.jit
 def update_at(updates, place, count):
-    """Return the sign, the row and the cluster of updates; past the end the last, times 0."""
+    """Return the sign, row and cluster of updates; past the end the last update with sign 0."""
     entry = tl.load(updates + tl.minimum(place, count - 1))
     row = entry.to(tl.int32)
     sign = tl.where(place < count, tl.where(row < 0, -1, 1), 0)
@@ -49,9 +49,9 @@ def update_at(updates, place, count):
 
 @triton.jit
 def block_of(block, labels, changed_rows, changed_old, n_changed):
-    """Return the clusters of a block of updates, and which are there.
+    """Return the clusters of a block of updates, and a mask of those that exist.
 
-    Rows join clusters in even blocks, and leave them in odd ones.
+    Even blocks contain the clusters that rows join, odd blocks those that rows leave.
     """
     at = block // 2 * ROWS + tl.arange(0, ROWS)
     mask = at < n_changed
@@ -65,7 +65,7 @@ def block_of(block, labels, changed_rows, changed_old, n_changed):
 
 @triton.jit
 def as_pairs(counters):
-    """Return the place of 32-bit counters as that of integers of two of them."""
+    """Return a pointer to 32-bit counters as one to 64-bit integers, two counters each."""
     return counters.to(tl.pointer_type(tl.int64))
 
 
@@ -73,9 +73,9 @@ def as_pairs(counters):
 def count_kernel(
     labels, n, changed_rows, changed_old, counts, pitch, befores, run_state, BINS: tl.constexpr
 ):
-    """Count the updates of each cluster, and for each program those that others counted before.
+    """Count the updates of each cluster, and how many of them were counted before this program's.
 
-    BINS is 0 where there are too many clusters for a program to count by itself.
+    BINS is 0 if there are too many clusters for a histogram.
     """
     wait_for_previous_kernel()
     run_state = item_state(run_state)
@@ -96,7 +96,7 @@ def count_kernel(
         else:
             tl.atomic_add(counts + cluster, 1, mask=there, sem="relaxed")
     if BINS > 0:
-        # Two counters at a time, as the halves of an integer.
+        # Two counters at a time, as the halves of a 64-bit integer.
         even, odd = tl.split(tl.reshape(own, (BINS // 2, 2)))
         both = even.to(tl.int64) + (odd.to(tl.int64) << 32)
         two = tl.arange(0, BINS // 2)
@@ -107,7 +107,7 @@ def count_kernel(
 
 @triton.jit(do_not_specialize=["k", "pitch"])
 def place_kernel(counts, pitch, begins, totals, k, run_state):
-    """Turn counts into where the updates of each cluster begin, and into how many there are."""
+    """Turn counts into the place of each cluster's first update, and into the number of updates."""
     wait_for_previous_kernel()
     if tl.load(item_state(run_state) + STOPPED) != 0:
         return
@@ -125,8 +125,8 @@ def place_kernel(counts, pitch, begins, totals, k, run_state):
 
 @triton.jit
 def running_sum(x):
-    """Return the sums up to each of a block of integers, and the sum of all."""
-    # What lies side by side is mostly in one thread, which adds it by itself.
+    """Return the inclusive prefix sums of a block of integers, and the sum of all."""
+    # Neighbours are mostly in one thread, which adds them by itself.
     x = tl.reshape(x, (ROWS // SIDE, SIDE))
     every = tl.sum(x, 1)
     upto = tl.cumsum(every, 0)
@@ -135,18 +135,18 @@ def running_sum(x):
 
 @triton.jit
 def by_digit(keys, there, n_there, low: tl.constexpr, out):
-    """Write the keys that are there to `out` by two bits of them, in their order otherwise.
+    """Write the keys to `out`, stably sorted by two of their bits.
 
-    Return all of `out`, and which are there: the first `n_there`.
+    Return all of `out`, and a mask of its first `n_there` keys.
     """
     place = tl.arange(0, ROWS)
     field = (((keys >> low) & 3) * 16).to(tl.int64)
     one = tl.where(there, tl.full((ROWS,), 1, tl.int64) << field, 0)
     upto, every = running_sum(one)
-    # In each field the updates with a lower digit, and those before with the same one.
+    # Each field counts the updates with a lower digit, and those before with the same digit.
     before = (every << 16) + (every << 32) + (every << 48) + (upto - one)
     tl.store(out + ((before >> field) & 0xFFFF), keys, mask=there)
-    # What other threads have stored is read.
+    # Below, each thread reads what others have stored.
     tl.debug_barrier()
     there = place < n_there
     return tl.load(out + place, mask=there, other=0), there
@@ -154,9 +154,9 @@ def by_digit(keys, there, n_there, low: tl.constexpr, out):
 
 @triton.jit
 def sorted_block(cluster, there, scratch, PASSES: tl.constexpr):
-    """Return a block's updates by cluster: clusters, places in the block, which are there, starts.
+    """Return a block's updates by cluster: clusters, places in the block, mask, starts, ends.
 
-    A start is where the updates of the same cluster begin.
+    A start is the place of the first update of the same cluster.
     """
     place = tl.arange(0, ROWS)
     n_there = tl.sum(there.to(tl.int32), 0)
@@ -182,9 +182,9 @@ def sort_kernel(
     labels, n, changed_rows, changed_old, begins, befores, k, updates, scratch, run_state,
     BINS: tl.constexpr, PASSES: tl.constexpr,
 ):  # fmt: skip
-    """Put each update in its place: the row, or for a cluster that it leaves its complement.
+    """Write each update to its place: the row, or its complement for the cluster that it leaves.
 
-    The grid is that of :func:`count_kernel`: programs have the same updates.
+    The grid is that of :func:`count_kernel`, so that each program has the same updates as there.
     """
     wait_for_previous_kernel()
     run_state = item_state(run_state)
@@ -209,14 +209,14 @@ def sort_kernel(
             if BINS > 0:
                 before = tl.load(befores + cluster, mask=there, other=0)
                 first = tl.load(begins + cluster, mask=there, other=0) + before
-                # Others have read it.
+                # All threads have loaded it.
                 tl.debug_barrier()
                 tl.store(befores + cluster, before + (place - start + 1), mask=ends)
             else:
                 many = place - start + 1
                 first = tl.atomic_add(begins + cluster, many, mask=ends, sem="relaxed")
                 starts = scratch + PASSES % 2 * ROWS
-                # Where blocks' updates start has been read.
+                # All threads have loaded the starts.
                 tl.debug_barrier()
                 tl.store(starts + start, first, mask=ends)
                 tl.debug_barrier()
@@ -224,7 +224,7 @@ def sort_kernel(
             low = tl.where(block % 2 == 0, rows, ~rows).to(tl.int64) & 0xFFFFFFFF
             at = first + (place - start)
             tl.store(updates + at, (cluster.to(tl.int64) << 32) | low, mask=there)
-            # What is in scratch has been read.
+            # All threads have loaded what is in scratch.
             tl.debug_barrier()
 
 
@@ -236,14 +236,13 @@ class SortedUpdates:
     n, k : int
     device : torch.device
     batch_size : int
-        Of a batch.
 
     Attributes
     ----------
     sorted : int64 (2 batch_size n,)
-        A cluster in the high half, in the low one a row, or its complement where it leaves.
+        The cluster in the high half; the row, or its complement where it leaves, in the low half.
     totals : int32 (batch_size,)
-        How many there are.
+        The number of updates.
     """
 
     def __init__(self, n: int, k: int, device: torch.device, batch_size: int = 1) -> None:
@@ -253,34 +252,34 @@ class SortedUpdates:
         programs = programs_each(8 * processors(device), batch_size)
         self.programs = min(programs, 2 * ceil_div(n, ROWS.value))
         every = batch_size * self.programs
-        # Between iterations all are zero.
+        # All are zero between iterations.
         self.pitch = self.bins or k
         self.counts = torch.zeros(batch_size * self.pitch, dtype=torch.int32, device=device)
         self.begins = torch.empty(batch_size * k, dtype=torch.int32, device=device)
         self.totals = torch.empty(batch_size, dtype=torch.int32, device=device)
         self.befores = torch.empty(every * self.bins, dtype=torch.int32, device=device)
-        # A cluster and a place in a block: of more clusters than anybody has, in 64 bits.
+        # A cluster and a place in a block; with very many clusters they need 64 bits.
         key = torch.int32 if k <= 2**31 // ROWS.value else torch.int64
         self.scratch = torch.empty(every * 2 * ROWS.value, dtype=key, device=device)
         self.sorted = torch.empty(2 * batch_size * n, dtype=torch.int64, device=device)
 
     @property
     def memory(self) -> Scratch:
-        """All that it needs, and what of it begins with zeros."""
+        """All its memory, and which of it begins with zeros."""
         return tensors_of(self), [self.counts]
 
     def sort(
         self, labels: torch.Tensor, changed_rows: torch.Tensor, changed_old: torch.Tensor,
         run_state: torch.Tensor,
     ) -> None:  # fmt: skip
-        """Queue it for the listed rows.
+        """Queue the sorting of the updates of the listed rows.
 
         Parameters
         ----------
-        labels : int32 tensor of shape (batch_size n,)
-        changed_rows, changed_old : int32 tensors of shape (batch_size n,)
-            As many rows, and their old labels, as ``run_state[N_CHANGED]`` says.
-        run_state : int32 tensor
+        labels : int32 tensor of shape (batch_size n,), IN
+        changed_rows, changed_old : int32 tensors of shape (batch_size n,), IN
+            ``run_state[N_CHANGED]`` rows, and their old labels.
+        run_state : int32 tensor, IN
         """
         n, k, batch_size, bins = self.n, self.k, self.batch_size, self.bins
         grid = self.programs, 1, batch_size

@@ -1,4 +1,4 @@
-"""How tables in shared memory are laid out, and rows cut for them: see :mod:`table_sums`."""
+"""The layout of tables in shared memory, and the tiling of rows for them: see :mod:`table_sums`."""
 
 from __future__ import annotations
 
@@ -8,34 +8,34 @@ from lloydia.backends.cuda.runtime.launching import ceil_div
 
 __all__ = ["WORDS", "Table", "Tiling"]
 
-# Words that a table takes at most, of the 48 KiB of shared memory that a program may declare: what
-# threads pass to each other takes the rest.
+# The most words of a table, of the 48 KiB of shared memory that a program may declare; the rest is
+# for the exchange between threads.
 WORDS = 11520
-# Clusters that a table has room for are a multiple of it, so that few kernels are compiled; or the
-# most that fit, if those are fewer.
+# The number of clusters that a table has room for is rounded up to a multiple of this, so that few
+# kernels are compiled, or is the most that fits.
 STEP = 32
-# Words, a bank each.
+# Banks of shared memory, one word wide.
 BANKS = 32
 # Bytes of shared memory that the driver takes for each program.
 RESERVED = 1024
 
 
 class Tiling(NamedTuple):
-    """How the rows are cut.
+    """How rows are tiled.
 
-    A tile has a number a thread at least: of a smaller one Triton gives several threads the same,
-    and each would add it.
+    A tile has at least one number for each thread: of a smaller tile Triton would give the same
+    number to several threads, and each would add it.
 
     Attributes
     ----------
     threads : int
-        Of a program.
+        Threads of a program.
     resident, registers : int
-        Programs a multiprocessor, and registers of a thread that leave room for as many.
+        Programs on a multiprocessor, and the registers of a thread that this allows.
     numbers : int
-        Of a tile, that come to a thread, which moves them together.
+        Numbers of a tile for each thread, which adds them at once.
     prefetch_depth : int
-        Tiles that are on their way.
+        Tiles that are prefetched.
     """
 
     threads: int
@@ -46,11 +46,10 @@ class Tiling(NamedTuple):
 
     @staticmethod
     def choose(itemsize: int, vectors: bool) -> Tiling:
-        """Return the threads and registers that were fastest on an H200, and what has room there.
+        """Return the fastest tiling measured on an H200.
 
-        `vectors` is what :meth:`Table.of` takes.  The more threads share a table, the fewer tables
-        there are to be added to memory.  More registers are needed where numbers come one by one.
-        While a tile is added the next ones are loaded.
+        `vectors` is as in :meth:`Table.of`.  The more threads share a table, the fewer tables are
+        added to global memory.  Loads of single numbers need more registers.
         """
         numbers = 2 if itemsize == 8 else 4
         if vectors:
@@ -59,24 +58,24 @@ class Tiling(NamedTuple):
 
 
 class Table(NamedTuple):
-    """The layout of a program's table, for clusters and a spare one, which nobody reads.
+    """The layout of a program's table, for all clusters and a spare one, which is never read.
 
-    It is for what fills the last tile, and loses what rows bring that were in no cluster.
-    First come the lower words of the sums of a limb, then its upper words; then the next limb; at
-    last what counts rows.  The sums of a cluster are as many as a row has columns, for each copy.
+    The spare cluster takes the padding of the last tile, and loses the rows that were in no
+    cluster.  The table has, for each limb, the lower words of its sums, then the upper words; at
+    the end are the row counts.  Each copy of a cluster's sums has one sum for each column.
 
     Attributes
     ----------
     table_limbs : int
-        Limbs: those that are mostly not 0.
+        Limbs in the table: those that are mostly not 0.
     columns : int
-        Of a row: those of a program.
+        Columns of a row that a program adds.
     each : int
-        Columns, side by side, of a row that come to a thread.
+        Neighbouring columns of a row for each thread.
     copies : int
-        Of the sums of each cluster.
+        Copies of the sums of each cluster.
     clusters : int
-        That there is room for, the spare one among them.
+        Clusters that there is room for, the spare one included.
     """
 
     table_limbs: int
@@ -87,10 +86,10 @@ class Table(NamedTuple):
 
     @staticmethod
     def of(k: int, itemsize: int, vectors: bool) -> Table | None:
-        """Return that of k clusters of rows of a type, None if there is no room.
+        """Return the table for k clusters and rows of this item size; None if there is no room.
 
-        `vectors` is whether Triton knows that rows begin at multiples of 16 bytes: a thread then
-        loads several numbers at a time, else one.
+        `vectors` is whether Triton knows that rows begin at multiples of 16 bytes: then a thread
+        loads several numbers at once.
         """
         table_limbs, columns, each = (2, 8, 2) if itemsize == 8 else (1, 16, 4)
         if not vectors:
@@ -106,19 +105,19 @@ class Table(NamedTuple):
 
     @property
     def words_each(self) -> int:
-        """Words of a cluster: two a sum, and one that counts rows."""
+        """Words of a cluster: two for each sum, and one row count."""
         return 2 * self.table_limbs * self.columns * self.copies + 1
 
     @property
     def words(self) -> int:
-        """Of all clusters."""
+        """Words of the table."""
         return self.clusters * self.words_each
 
     @property
     def size(self) -> int:
-        """Sums of a limb."""
+        """Sums of one limb."""
         return self.clusters * self.columns * self.copies
 
     def shared(self, programs: int) -> int:
-        """Return the bytes of shared memory that so many programs take."""
+        """Return the bytes of shared memory that this many programs take."""
         return programs * (4 * self.words + RESERVED)

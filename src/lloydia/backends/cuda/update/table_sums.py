@@ -1,10 +1,10 @@
-r"""Rows that changed move from cluster to cluster: their sums, by tables in shared memory.
+r"""Cluster sums of the rows that changed, by tables in shared memory.
 
-Where a table of all clusters' sums of some columns has room in a multiprocessor, rows need not be
-sorted: a program adds those of its share up in a table of its own, and then the table to memory.  A
-sum takes two words, of which the lower one's carry goes to the upper one, so a table holds what
-memory would, modulo :math:`2^{64}`, whatever the order.  What later limbs hold, which is seldom
-anything of float32 rows, is added directly to global memory.
+If a table of all clusters' sums of some columns fits in a multiprocessor, rows need not be sorted:
+a program adds its share of the rows to a table of its own, and then the table to global memory.  A
+sum has two words, and the lower word's carry goes to the upper one, so that a table holds the sums
+modulo :math:`2^{64}`, whatever the order.  Further limbs, which are mostly 0 for float32 rows, are
+added directly to global memory.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ from lloydia.backends.cuda.update.table_layout import WORDS, Table, Tiling
 
 __all__ = ["has_table", "queue_table", "table_memory"]
 
-# Changed rows for which one more program pays.
+# The number of changed rows for which one more program pays.
 WORTH = tl.constexpr(256)
-# Features, at most: of more, sorting is little beside adding.
+# The most features: with more, sorting costs little compared with adding.
 TABLE_FEATURES = 256
 
 
 def has_table(X: torch.Tensor, k: int, weights: torch.Tensor | None) -> bool:
-    """Return whether rows, without weights, are added up by tables of k clusters."""
+    """Return whether tables of k clusters add up these rows; weighted rows have none."""
     small = X.shape[-1] <= TABLE_FEATURES and weights is None
     small = small and options.is_on("shared_memory_tables")
     return small and Table.of(k, X.element_size(), has_vectors(X)) is not None
@@ -64,7 +64,7 @@ def has_vectors(X: torch.Tensor) -> bool:
 
 
 def table_memory(device: torch.device) -> torch.Tensor | None:
-    """Return what any table is in where there is no shared memory: that is in the interpreter."""
+    """Return the table of the interpreter, which has no shared memory; None on a GPU."""
     return torch.empty(WORDS, dtype=torch.int32, device=device) if INTERPRETED else None
 
 
@@ -79,10 +79,10 @@ def empty_table(table, words, THREADS: tl.constexpr):
 
 @triton.jit
 def rows_of(tile, changed_rows, n_changed, ROWS: tl.constexpr):
-    """Return a tile's rows, 0 where none is.
+    """Return the rows of a tile, 0 where there is none.
 
-    Tiles up to three turns of the loop past the last are within 32 bits: placed.MAX_ROWS leaves
-    room.
+    Tiles up to three steps of the loop past the last still have 32-bit numbers: placed.MAX_ROWS
+    leaves room.
     """
     at = tile * ROWS + tl.arange(0, ROWS)
     return tl.load(changed_rows + at, mask=at < n_changed, other=0)
@@ -90,9 +90,9 @@ def rows_of(tile, changed_rows, n_changed, ROWS: tl.constexpr):
 
 @triton.jit
 def load_tile(X, labels, row, tile, changed_old, n_changed, d, f, k, ROWS: tl.constexpr):
-    """Return what the rows of a tile join, k where none is, what they leave, and features of them.
+    """Return the clusters that a tile's rows join (or k) and leave, and the features.
 
-    They leave -1 if they were nowhere.
+    A row that was in no cluster leaves -1.
     """
     at = tile * ROWS + tl.arange(0, ROWS)
     there = at < n_changed
@@ -109,13 +109,13 @@ def move(
     NUMBERS: tl.constexpr, UPDATE_PTX: tl.constexpr, OPERANDS: tl.constexpr,
     OVERFLOW_PTX: tl.constexpr, OVERFLOW_OPERANDS: tl.constexpr,
 ):  # fmt: skip
-    """Add numbers to sums of the clusters that rows join, and take them from those they leave.
+    """Add numbers to sums of the clusters that rows join, and subtract them from those they leave.
 
-    Numbers p, and their columns f, are of shape (rows, columns).  The table has SIZE sums of a
-    limb, STRIDE for each cluster, and `places` are the entries of cluster 0 that numbers would be
-    added to; `sums` are those in global memory, of limb 0, m for each cluster.
+    Numbers p, and their columns f, have shape (rows, columns).  The table has SIZE sums for each
+    limb, STRIDE for each cluster; `places` are the entries of cluster 0 for these numbers; `sums`
+    are those in global memory, of limb 0, m for each cluster.
     """
-    # From rows that were nowhere it is the spare cluster that loses, which nobody reads.
+    # A row that was in no cluster is subtracted from the spare one, which is never read.
     left = tl.where(off < 0, k, off)[:, None]
     to, off = to[:, None], off[:, None]
     for limb in tl.static_range(TABLE_LIMBS):
@@ -140,9 +140,10 @@ def count(
     table, counts, labels, changed_rows, changed_old, n_changed, program, programs,
     ROWS_PER_STEP: tl.constexpr,
 ):  # fmt: skip
-    """Count the rows that clusters gain and lose: of a share among programs of all columns.
+    """Count the rows that clusters gain and lose, in this program's share of the list.
 
-    A turn of all programs, past the last row, is within 32 bits: placed.MAX_ROWS leaves room.
+    Numbers up to one step of all programs past the last row fit in 32 bits: placed.MAX_ROWS leaves
+    room.
     """
     lane = tl.arange(0, ROWS_PER_STEP)
     one = tl.full((ROWS_PER_STEP,), 1, tl.int32)
@@ -162,7 +163,7 @@ def flush(
     COLUMNS: tl.constexpr, COPIES: tl.constexpr, SIZE: tl.constexpr, TABLE_LIMBS: tl.constexpr,
     THREADS: tl.constexpr,
 ):  # fmt: skip
-    """Add the table, whose columns begin at `first`, to the sums; and counts of rows."""
+    """Add the table, whose columns begin at `first`, to the sums, and the row counts to weights."""
     tl.debug_barrier()
     for begin in range(0, k * COLUMNS, THREADS):
         cell = begin + tl.arange(0, THREADS)
@@ -191,14 +192,14 @@ def table_kernel(
     SIZE: tl.constexpr, RESERVE: tl.constexpr, UPDATE_PTX: tl.constexpr, OPERANDS: tl.constexpr,
     OVERFLOW_PTX: tl.constexpr, OVERFLOW_OPERANDS: tl.constexpr,
 ):  # fmt: skip
-    """Move the listed rows; programs that no rows are left for have nothing to do.
+    """Move the listed rows between sums; a program without rows returns.
 
-    `memory` is what the table is in where there is no shared memory.
+    `memory` is the table of the interpreter.
     """
     ROWS: tl.constexpr = THREADS * NUMBERS // COLUMNS
     table = own_table(memory, RESERVE)
-    # Shared memory is this program's own: the launch before this one, which
-    # wait_for_previous_kernel waits for, may be running still.
+    # The previous kernel may still be running; shared memory belongs to this program alone, so it
+    # may be written before wait_for_previous_kernel.
     empty_table(table, 2 * TABLE_LIMBS * SIZE + k, THREADS)
     wait_for_previous_kernel()
     run_state = item_state(run_state)
@@ -226,15 +227,15 @@ def table_kernel(
     double: tl.constexpr = X.dtype.element_ty == tl.float64
     kind: tl.constexpr = tl.float64 if double else tl.float32
     if not double:
-        # Those of float32 rows are not scaled: none is so small that its limbs would underflow.
+        # Float32 rows are not scaled: none is so small that its limbs would underflow.
         quantum = quantum / scale
     else:
         scale = bank_swizzled(tl.broadcast_to(scale, (ROWS, COLUMNS)), in_tile, EACH)
     quantum = bank_swizzled(tl.broadcast_to(quantum, (ROWS, COLUMNS)), in_tile, EACH)
     shifts = shifts_of(quantum, bits, TABLE_LIMBS)
-    # Numbers of rows are loaded two turns of the loop ahead, what is at them one turn.  A turn adds
-    # PREFETCH_DEPTH tiles, and what is loaded after each has the registers that it had: to move it
-    # there from others would be to wait for it.
+    # Row numbers are loaded two steps of the loop ahead, features one step ahead.  A step adds
+    # PREFETCH_DEPTH tiles; the loads after a tile go to the registers that the tile had, because
+    # moving them from other registers would wait for them.
     first_rows = ()
     next_rows = ()
     for i in tl.static_range(PREFETCH_DEPTH):
@@ -248,8 +249,8 @@ def table_kernel(
         loaded = loaded + (
             load_tile(X, labels, first_rows[i], tile, changed_old, n_changed, d, f, k, ROWS),
         )
-    # Programs of all columns share this out, while their first rows are on their way.  Two rows a
-    # thread are waited for together.
+    # The programs of all columns share this, while their first rows are in flight; a thread waits
+    # once for two rows.
     count(
         table, 2 * TABLE_LIMBS * SIZE, labels, changed_rows, changed_old, n_changed,
         tl.program_id(1) * programs + program, tl.num_programs(1) * programs, 2 * THREADS,
@@ -271,7 +272,7 @@ def table_kernel(
                     COLUMNS * COPIES, SIZE, TABLE_LIMBS, LIMBS, NUMBERS, UPDATE_PTX, OPERANDS,
                     OVERFLOW_PTX, OVERFLOW_OPERANDS,
                 )  # fmt: skip
-            # In the registers that are free now.
+            # Into the registers that are free now.
             after = tile + PREFETCH_DEPTH * programs
             coming = coming + (
                 load_tile(X, labels, next_rows[i], after, changed_old, n_changed, d, f, k, ROWS),
@@ -284,7 +285,7 @@ def table_kernel(
 
 
 def options_of(table: Table, cut: Tiling, n_limbs: int) -> dict[str, Any]:
-    """Return what the kernel is compiled for."""
+    """Return the compile-time constants and launch options of the kernel."""
     table_limbs = min(table.table_limbs, n_limbs)
     return {
         "THREADS": cut.threads, "NUMBERS": cut.numbers, "PREFETCH_DEPTH": cut.prefetch_depth,
@@ -302,17 +303,17 @@ def queue_table(
     changed_rows: torch.Tensor, changed_old: torch.Tensor, run_state: torch.Tensor,
     sums: torch.Tensor, memory: torch.Tensor | None,
 ) -> None:  # fmt: skip
-    """Queue the moves of listed rows, where :func:`has_table` allows it.
+    """Queue the moves of listed rows between sums, where :func:`has_table` allows it.
 
     Parameters
     ----------
-    X : tensor of shape (n, d), or (batch_size, n, d) of a batch
+    X : tensor of shape (n, d), or (batch_size, n, d) for a batch, IN
     fixed_point_grid : FixedPointGrid
-    labels : int32 tensor of shape (batch_size n,)
-    changed_rows, changed_old : int32 tensors of shape (batch_size n,)
-        As many rows, and their old labels, as ``run_state[N_CHANGED]`` says.
-    run_state : int32 tensor
-    sums : int64 tensor of shape (batch_size, n_limbs, k, d + 1)
+    labels : int32 tensor of shape (batch_size n,), IN
+    changed_rows, changed_old : int32 tensors of shape (batch_size n,), IN
+        ``run_state[N_CHANGED]`` rows, and their old labels.
+    run_state : int32 tensor, IN
+    sums : int64 tensor of shape (batch_size, n_limbs, k, d + 1), IN and OUT
     memory : int32 tensor, or None
         What :func:`table_memory` returned.
     """
@@ -322,7 +323,7 @@ def queue_table(
     table, cut = Table.of(k, itemsize, vectors), Tiling.choose(itemsize, vectors)
     assert table is not None
     blocks = ceil_div(d, table.columns)
-    # Of a data set by itself no more than have room: others would begin when these have ended.
+    # A single data set gets no more programs than fit: further ones would start after these.
     most = programs_each(max(1, cut.resident * processors(X.device) // blocks), batch_size)
     launch(
         table_kernel, (min(most, ceil_div(n, WORTH.value)), blocks, batch_size),
