@@ -124,7 +124,7 @@ def test_options_take_numbers_alone(run, folder, option, value):
 
 def test_memory_takes_ascii_digits(run, folder):
     np.save("t.npy", np.array(A, float))
-    assert "no amount of memory" in run("fit", "t.npy", "-k", 2, "--memory", "\uff12GB").err
+    assert "not an amount of memory" in run("fit", "t.npy", "-k", 2, "--memory", "\uff12GB").err
 
 
 def test_empty_options_name_options(run, folder):

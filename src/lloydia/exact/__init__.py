@@ -1,6 +1,6 @@
-"""The contract: what the answer is, in plain NumPy.
+"""The contract: the definition of the result in plain NumPy.
 
-Everything here is short, slow and right.  The engines in :mod:`lloydia.backends` compute the same
-bits by other means; the tests compare them with this package, and this package with exact rational
-arithmetic.
+This package is short, slow and correct.  The engines in :mod:`lloydia.backends` compute the same
+bits by faster methods.  The tests compare the engines with this package, and this package with
+exact rational arithmetic.
 """

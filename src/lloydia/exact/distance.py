@@ -1,13 +1,13 @@
 """The canonical squared distance, and the nearest centre it defines.
 
-D(x, c) is the sum over features, in feature order, of ``(x_f - c_f)**2``, every operation in IEEE
-float64 with one rounding each and no fused multiply-add.  The label of x is the lowest index j that
-minimises D(x, c_j).
+D(x, c) is the sum over the features, in their order, of ``(x_f - c_f)**2``.  Every operation is in
+IEEE float64 and rounded once, without fused multiply-add.  The label of x is the lowest index j
+that minimises D(x, c_j).
 
-Each of the ``d`` terms carries two roundings and each addition one more, all terms are
-non-negative, so the computed D differs from the true squared distance by a relative error of at
-most ``(d + 2) * 2**-53`` to first order (Higham, "Accuracy and Stability of Numerical
-Algorithms", 2002, section 3.1); :func:`relative_error` gives a bound that includes the rest.
+Each of the ``d`` non-negative terms has two roundings, and each addition has one more.  So the
+relative error of the computed D is at most ``(d + 2) * 2**-53`` to first order (Higham, "Accuracy
+and Stability of Numerical Algorithms", 2002, section 3.1); :func:`relative_error` returns a bound
+that includes the higher orders.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ def squared_distances(X: NDArray, centers: NDArray) -> NDArray[np.float64]:
 
 
 def nearest(X: NDArray, centers: NDArray) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-    """Return each row's label, ties to the lowest index, and its D.
+    """Return the label of each row, ties to the lowest index, and its D.
 
     Returns
     -------
     labels : ndarray of shape (n,), int32
     distances : ndarray of shape (n,), float64
-        Squared distance to the centre of that label.
+        Squared distance to the centre of the label.
     """
     D = squared_distances(X, centers)
     labels = D.argmin(axis=1)  # argmin takes the first of equal values
@@ -68,14 +68,14 @@ def nearest(X: NDArray, centers: NDArray) -> tuple[NDArray[np.int32], NDArray[np
 
 
 def movement(old: NDArray, new: NDArray) -> tuple[float, float]:
-    """Return how far centres moved.
+    """Return the movements of centres.
 
     Returns
     -------
     shift : float
-        The sum of the D of old to new centres, added in the order of the centres.
+        The sum of D between old and new centres, added in the order of the centres.
     move : float
-        The largest change of a single coordinate.
+        The largest change of a coordinate of any centre.
     """
     squares = np.zeros(len(old))
     difference = new.astype(np.float64) - old.astype(np.float64)
@@ -85,7 +85,7 @@ def movement(old: NDArray, new: NDArray) -> tuple[float, float]:
 
 
 def in_order(values: NDArray[np.float64]) -> float:
-    """Return the float64 sum of `values`, added one after the other (as cumsum must)."""
+    """Return the float64 sum of `values`, added one after another (as cumsum does)."""
     return float(np.cumsum(values)[-1])
 
 
@@ -95,29 +95,29 @@ def relative_error(n_features: int) -> float:
 
 
 def largest_magnitude(n_features: int, total_weight: float = 1.0) -> float:
-    """Return a magnitude up to which squared distances, weighted and summed, cannot overflow."""
+    """Return the magnitude up to which weighted sums of squared distances cannot overflow."""
     return math.sqrt(LARGEST_SUM / (4.0 * n_features) / max(total_weight, 1.0))
 
 
 def check_magnitudes(
     largest: float, centers: Sequence | NDArray, n_features: int, total_weight: float = 1.0
 ) -> None:
-    """Refuse data whose squared distances, weighted and summed, could overflow float64.
+    """Refuse data for which a weighted sum of squared distances could overflow float64.
 
     Parameters
     ----------
     largest : float
         Largest magnitude in X.
     centers : array-like
-        Centres that are not means of X (their magnitudes count too); may be empty.
+        Centres that are not means of X, whose magnitudes count as well; may be empty.
     n_features : int
     total_weight : float
-        Sum of the sample weights (the number of rows without weights).
+        Sum of the sample weights; without weights, the number of rows.
 
     Raises
     ------
     ValueError
-        Names the magnitude and the largest one that is possible here.
+        If a magnitude is too large; the message names it and the largest possible one.
     """
     magnitude = largest
     if len(centers):
