@@ -286,3 +286,13 @@ def test_the_spread_is_the_mean_of_the_weighted_variances(dtype, weighted, devic
     ]
     exact = float(sum(squares) / sum(w) / 3)
     assert choose(device, X, weights, None).mean_variance() == pytest.approx(exact, rel=1e-9)
+
+
+def test_rows_of_weight_0_of_a_later_type_get_the_labels_that_predict_gives():
+    near = np.array([[0.0], [1.0 - 1e-12]])
+    model = MiniBatchKMeans(2, init=near, n_init=1, reassignment_ratio=0.0).partial_fit(near)
+    model.counts_ = np.array([1e20, 1e20])
+    # In float32 the second centre is 1, and the last row lies half-way.
+    X = np.array([[0.0], [1.0], [0.5]], dtype=np.float32)
+    model.partial_fit(X, sample_weight=[1.0, 1.0, 0.0])
+    assert model.labels_.tolist() == model.predict(X).tolist() == [0, 1, 1]
