@@ -11,38 +11,35 @@ modules are.
 * :mod:`seeding`: k-means++, k-means||, and the rows that fill empty clusters.
 * :mod:`matmul`: runs over more than 8 features; :mod:`low_dim`: runs over at most 8.
 * :mod:`update`: sums of what changed, centres, reports.
-* :mod:`rows`: the rows in their place, and what is measured of them.
-* :mod:`device_functions`: what kernels call; :mod:`runtime`: devices, streams and launches;
-  :mod:`protocols`: what packages want of each other; :mod:`options`: what can be turned off, to
-  find a fault or to measure what it brings.
+* :mod:`rows`: the rows in GPU memory, and what is measured of them.
+* :mod:`device_functions`: functions that kernels call; :mod:`runtime`: devices, streams and
+  launches; :mod:`protocols`: the types that packages share; :mod:`options`: switches, to find a
+  fault or to measure what a mechanism brings.
 
-Words:
+Terms:
 
-* *D*: the squared distance as the contract defines it; *extent*: the largest and the smallest
-  magnitude of each feature.
-* *grid*: the powers of two that the numbers of each feature are multiples of in exact sums
+* *D*: the squared distance as the contract defines it; *magnitudes*: the largest and the smallest
+  absolute value of each feature.
+* *grid*: the powers of two of which the numbers of each feature are multiples in exact sums
   (:mod:`lloydia.exact.sums`); *limb*: one of the integers of such a sum; *fixed-point grid*: this
   grid on the device.
-* *frame*: the shift and the scale by which rows become small numbers near 0, for float32 or float16
-  scores.
-* *flow*: the few integers by which the kernels of a run steer each other; *halted*: what is queued
-  does nothing until the host has looked.
-* *told*: what kernels have written for the host; of a scan, what it has found of each row, for the
-  judge.  *desk*: where the programs of one launch meet; in :mod:`matmul.hopper_scan`, where the
-  threads of a group leave what they have found.
-* *item*: a data set of a batch; *part*: the rows of one of several devices; *slot*: where an
-  iteration's centres and report are kept; of scores, with *cell*, a class of columns
+* *frame*: the shift and the scale that bring rows near 0, for float32 or float16 scores.
+* *run state*: a few integers on the device that the kernels of a run share; *stopped*: the kernels
+  that are queued change nothing until the host has read the report.
+* *report*: what the last kernel of an iteration writes for the host; *status*: a report read back.
+* *item*: a data set of a batch; *part*: the rows of one of several devices; *slot*: the place of an
+  iteration's centres and report; of scores, with *column block*, a class of columns
   (:mod:`matmul.top_two`).
-* *start*: what a centre's scores begin with; *norm*, *rest*: bounds of what is stored in half
-  precision, and of what that leaves out; *limit*: the score above which no centre is the nearest;
-  *in doubt*: a row that has a second score which is not above it.
-* *lag*: how many iterations the host may be behind; *together*: how many are launched at once;
-  *unchecked*: of a run, what it found of its rows has not been looked at by the host.
-* *plan*: the launches of some work, for any memory; *series*: the same as numbers; *layout*: what
-  they depend on.
+* *score*: half the squared norm of a centre less its product with a row; *norm*, *residual*: bounds
+  of what is stored in half precision, and of what rounding leaves out; *limit*: the score that no
+  nearest centre exceeds; *certified*: a row whose second-best score is above its limit;
+  *ambiguous*: any other row, which is rechecked by D.
+* *pruned*: a row that keeps its label by its bounds; *active*: a row that is scored.
+* *lag*: how many iterations the host may be behind the device; *unchecked*: the host has yet to
+  check what the device found about the rows of a run.
 
-Nothing inside an iteration waits for the host.  An iteration of few features is a stage of one
-persistent kernel; of more features, five recorded kernels where all centres take little memory, up
-to a dozen for many.  A flag on the device turns what is queued past the end, or past an empty
-cluster, into nothing.
+The host never waits inside an iteration.  An iteration with few features is a stage of one
+persistent kernel; with more features it is five recorded kernels where all centres take little
+memory, up to a dozen otherwise.  Kernels that are queued past the end of a run, or past an
+iteration with empty clusters, read the run state and change nothing.
 """

@@ -1,1 +1,1 @@
-"""Several GPUs of one host: :mod:`part` is the engine of one, :mod:`gpus` iterates all in step."""
+"""Several GPUs of one host: :mod:`part` is one GPU's part, :mod:`gpus` iterates all in step."""

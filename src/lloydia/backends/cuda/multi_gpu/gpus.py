@@ -1,10 +1,10 @@
 """Several GPUs of one host: each has some of the rows, and all compute the same centres.
 
-An iteration is queued on every GPU from one thread.  Each assigns its rows and writes its sums; the
-first adds them up, and sends the total to the others (two copies a GPU, from memory to memory);
-then each computes the same centres from the same integers, so that its labels, its history and its
-flags are those of a single engine.  Nobody waits for the host, which may be iterations ahead.
-Seeding and measuring are questions to all parts, one thread a GPU.
+One thread queues an iteration on every GPU.  Each GPU assigns its rows and writes its sums.  The
+first GPU adds them up and sends the total to the others (two direct copies for each GPU).  Then
+each computes the same centres from the same integers, so that its labels, history and run state are
+those of a single engine.  No GPU waits for the host, which may be iterations ahead.  Seeding and
+measuring call all parts, in one thread for each GPU.
 """
 
 from __future__ import annotations
@@ -39,21 +39,21 @@ __all__ = ["GPUs", "Threads", "distribute_rows"]
 
 
 class Threads:
-    """Parts on GPUs, each asked by a thread of its own; see :class:`lloydia.backends.group.Group`.
+    """Parts on GPUs, each called by its own thread; see :class:`lloydia.backends.group.Group`.
 
     Parameters
     ----------
     X : torch.Tensor on a GPU, or ndarray: shape (n, d)
-        Cut evenly.  What is not on a part's GPU is copied there: from the host in pinned pieces,
-        from another GPU directly.
+        Cut evenly.  Rows that are not on a part's GPU are copied there: from the host through
+        pinned buffers, from another GPU directly.
     weights : ndarray of shape (n,), float64, or None
     names : sequence of str
-        Of the GPUs, one a part.
+        The GPUs, one for each part.
     """
 
     def __init__(self, X: Any, weights: NDArray | None, names: Sequence[str]) -> None:
         devices = [place(name) for name in names]
-        # Triton's interpreter does one thing at a time.
+        # Triton's interpreter runs one kernel at a time.
         self.pool = ThreadPoolExecutor(1 if INTERPRETED else len(names))
         self.home = X.device if isinstance(X, torch.Tensor) else None
         edges = np.linspace(0, len(X), len(names) + 1).astype(np.int64).tolist()
@@ -80,11 +80,11 @@ class Threads:
         self.name = "cuda:" + ",".join(name.removeprefix("cuda:") for name in names)
 
     def _submit(self, device: torch.device, function: Callable, *arguments: Any) -> Future:
-        """Have a thread do something in the stream of a device that is the caller's.
+        """Run a function in a thread, in the stream of a device that is the caller's.
 
-        And in that of the rows' home, whose stream is part of a copy from there.
+        It also runs in the caller's stream of the rows' home, since that is part of a copy from it.
         """
-        # The last one entered is the current device.
+        # The stream that is entered last makes its device the current one.
         places = [on for on in (self.home, device) if on is not None]
         streams = [torch.cuda.current_stream(on) for on in places if on.type == "cuda"]
 
@@ -124,13 +124,13 @@ class Threads:
 
 
 def _results(jobs: Sequence[Future]) -> list[Any]:
-    """Wait for all jobs, lest one goes on when another has failed; return what they do."""
+    """Wait for all jobs, so that none goes on after another has failed; return their results."""
     wait(jobs)
     return [job.result() for job in jobs]
 
 
 def _brought(X: Any, device: torch.device) -> Any:
-    """Return rows that are on some GPU on this one; those on the host stay there."""
+    """Copy rows from any GPU to this one; rows on the host stay there."""
     if not isinstance(X, torch.Tensor) or X.device == device:
         return X
     n, d = X.shape
@@ -147,10 +147,10 @@ class Coming:
     inertia: float | None
 
     def begin(self) -> None:
-        """Do nothing: it is queued on the devices."""
+        """Do nothing: the devices have it queued."""
 
     def result(self) -> Report:
-        """Wait for it."""
+        """Wait for the report."""
         return self.engine.report(self.iteration, self.inertia)
 
 
@@ -189,7 +189,7 @@ class GPUs(Parts):
         return Coming(self, self.queued, self._inertia_before() if inertia else None)
 
     def _reduce(self) -> None:
-        """Queue the addition of all messages; both GPUs of a copy do it in turn with their work."""
+        """Queue the addition of all messages; a copy is in order with the work of both GPUs."""
         others = self.parts[1:]
         for part, place_of_message in zip(others, self.inbox[1:]):
             place_of_message.copy_(part.message, non_blocking=True)
@@ -205,7 +205,7 @@ class GPUs(Parts):
     def _inertia_before(self) -> float | None:
         """Wait for the iteration queued last; return its inertia, or None if there was none.
 
-        Where the devices stopped before it, the centres that it would have used were never written.
+        If the devices stopped before it, its centres were never written.
         """
         with current(self.first.device):
             done = int(self.first.run.run_state[ITERATION.value])
@@ -239,7 +239,7 @@ class GPUs(Parts):
         status = self.reports.status(iteration)
         if status.empty or iteration < self.queued:
             self.queued = iteration
-            # Where nothing changed the devices stopped, and no more is asked of this run.
+            # The devices stopped because nothing changed: this run has no further iterations.
             if status.changed or status.empty:
                 for part in self.parts:
                     part.return_to(iteration)
@@ -274,14 +274,14 @@ class GPUs(Parts):
 
 
 def distribute_rows(X: Any, weights: NDArray | None, names: Sequence[str]) -> GPUs:
-    """Put rows on several GPUs, some on each, and return their engine.
+    """Distribute rows among several GPUs, and return their engine.
 
     Raises
     ------
     ValueError
-        For more rows than can be counted.
+        There are more rows than the engine can count.
     MemoryError
-        If a share does not fit on its GPU.
+        A part does not fit on its GPU.
     """
     n = len(X)
     if n > MAX_ROWS:

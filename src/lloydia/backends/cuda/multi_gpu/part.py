@@ -30,17 +30,17 @@ __all__ = ["CUDAPart"]
 
 @on_own_device
 class CUDAPart(CUDA):
-    """Rows on a GPU; see :class:`lloydia.backends.part.Part`, whose answers are on the host.
+    """Rows on a GPU; see :class:`lloydia.backends.part.Part`, whose results are on the host.
 
-    Beside GPUs of the same host nothing of an iteration needs to come to the host: see
+    With several GPUs of one host, iterations do not pass through the host: see
     :class:`lloydia.backends.cuda.multi_gpu.gpus.GPUs`.
 
     Attributes
     ----------
     message, total : int64 tensor of shape (n_limbs k (d + 1) + COUNTS,)
-        What this part tells of an iteration, and what all parts do.
+        The sums and counts of this part in an iteration, and those of all parts.
     values : ndarray of shape (m, d)
-        The candidates evaluated last; those from number `evaluated` on are in `table`.
+        The candidates evaluated last; those from number `evaluated_from` on are in `table`.
     """
 
     def all_sums(self) -> NDArray[np.int64]:
@@ -65,7 +65,7 @@ class CUDAPart(CUDA):
         return Tally(self.n_distances, self.n_rechecked, self.algorithm)
 
     def as_result(self, found: torch.Tensor) -> Any:
-        """Return what a question is answered with, on the host: a float, or an array."""
+        """Return a result on the host: a float, or an array."""
         return found.cpu().numpy() if found.ndim else float(found)
 
     def _there(self, array: NDArray) -> torch.Tensor:
@@ -78,7 +78,7 @@ class CUDAPart(CUDA):
         return self.as_result(self.largest[0])
 
     def _use(self, grid: tuple[int, int]) -> None:
-        """Have kernels round to this grid, which they take from the largest term there is."""
+        """Make kernels round to this grid, which they derive from the largest term."""
         self.bits = grid[0]
         self.largest.fill_(math.ldexp(0.5, grid[1]))
 
@@ -95,7 +95,7 @@ class CUDAPart(CUDA):
         tile = torch.searchsorted(ends, wanted, right=True)
         first = (tile * plusplus_kernels.TILE.value)[:, None]
         rows = first + torch.arange(plusplus_kernels.TILE.value, device=self.device)
-        # Past the end nothing is passed: the running sum is above the target there.
+        # Past the end the running sum is above the target, so no row is skipped.
         rows = rows.clamp(max=self.n_samples - 1)
         weights = None if self.weights is None else self.weights[rows]
         terms = oversampling.integers(self.nearest[rows], weights, grid).to(torch.int64)
@@ -106,7 +106,7 @@ class CUDAPart(CUDA):
         return self.rows(rows)
 
     def _tabulate(self, values: NDArray) -> None:
-        """Make values the candidates that kernels look at; the first ones again fill the table."""
+        """Write values as the candidates of kernels; the table is filled by repeating them."""
         every = values[np.arange(next_power(len(values))) % len(values)]
         self.table = self._there(every.T.astype(np.float64))
 
@@ -126,7 +126,7 @@ class CUDAPart(CUDA):
         return self.as_result(torch.cat(found))
 
     def _compute_potentials_from(self, first: int) -> torch.Tensor:
-        """Evaluate the candidates from a number on, as many as are evaluated at a time."""
+        """Evaluate the candidates from a number on, as many as one evaluation takes."""
         self.evaluated_from, some = first, self.values[first : first + MAX_CANDIDATES]
         self._tabulate(some)
         self._compute_table_potentials(
@@ -137,7 +137,7 @@ class CUDAPart(CUDA):
     def seed_accept(self, j: int) -> float:
         if self.evaluated_from != j - j % MAX_CANDIDATES:
             self._compute_potentials_from(j - j % MAX_CANDIDATES)
-        # The one of least potential is adopted.
+        # The candidate with the smallest potential is accepted.
         chosen = torch.ones_like(self.potentials)
         chosen[j % MAX_CANDIDATES] = 0
         self._accept_candidate(chosen)
@@ -218,7 +218,7 @@ class CUDAPart(CUDA):
     # -- in a run of several GPUs, which compute the same centres from the same sums ---------------
 
     def finish(self) -> None:
-        """Queue the end of an iteration: centres from the sums of the whole."""
+        """Queue the end of an iteration: centres from the sums of all parts."""
         self.concluding.do(self._conclude, self.device)
 
     def _conclude(self) -> None:
@@ -234,14 +234,14 @@ class CUDAPart(CUDA):
         self.run.go_back(iteration)
 
     def finish_corrected(self, iteration: int, moved: NDArray[np.int64]) -> None:
-        """Queue the end of an iteration again, with other sums; `moved` is by how much."""
+        """Queue the end of an iteration again, with sums that are corrected by `moved`."""
         self.run.go_back(iteration - 1)
         queue_finish(
             self.total_sums() + self._there(moved), self.fixed_point_grid, self.run, batch_size=1
         )
-        # No row changed: that is not the end this time.
+        # No row changed, which must not stop the run here.
         self.run.run_state[0] = 0
 
     def look_back(self, iteration: int) -> None:
-        """Have rows measured to the centres that they were assigned to in an iteration."""
+        """Measure rows to the centres that they were assigned to in an iteration."""
         self.used = self.run.before(iteration)

@@ -1,7 +1,7 @@
-"""Rows that exceed the memory of a GPU: blocks of them are sent while others are worked on.
+"""Rows that exceed the memory of a GPU: blocks are sent while others are computed.
 
-:mod:`group` is all blocks of a GPU, :mod:`room` divides its memory, :mod:`blocks` is a block as a
-part.  :mod:`sending` brings its rows, in the type that :mod:`transfer_dtype` finds; :mod:`counted`
-is what they count.  :mod:`listed` is an iteration over rows that are there in half precision only:
-the others are :mod:`gathered`.
+:mod:`group` has all blocks of a GPU, :mod:`room` divides its memory, :mod:`blocks` is a block as a
+part.  :mod:`sending` sends its rows, in the type that :mod:`transfer_dtype` finds; :mod:`counted`
+adds up counts.  :mod:`listed` is an iteration over rows of which only the half-precision copy is on
+the GPU: the rows that it needs are :mod:`gathered`.
 """

@@ -1,8 +1,8 @@
 """A block of rows on a GPU as a part, and what the blocks of a GPU share.
 
-A block's own is what belongs to its rows, and is small: labels, weights, the D to the nearest seed,
-the frame of its half-precision copy.  That copy is made again from the rows whenever they come:
-the device writes it many times faster than they come over the bus.
+A block keeps only what belongs to its rows and is small: labels, weights, D to the nearest seed,
+and the frame of its half-precision copy.  The copy is made again whenever the rows arrive: the
+device writes it many times faster than the bus sends the rows.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = ["Block", "Shared"]
 
 
 class Unrecorded:
-    """Work that is recorded by the block, with what goes before and after it."""
+    """A stand-in for Recording: the block records the work, with what precedes and follows it."""
 
     def do(self, work: Any, device: torch.device, layout: Any = None) -> None:
         """Queue the work."""
@@ -43,20 +43,20 @@ class Unrecorded:
 
 
 class Shared:
-    """What the blocks of a device have in common.
+    """What the blocks of a device share.
 
     Attributes
     ----------
     fp16_rows : tuple of tensors, or None
-        Memory for the half-precision copy of a block: for the first, which no other exceeds.
+        Memory for the half-precision copy of one block; the first block is the largest.
     run : LowRun or TensorRun
-        The sums, the centres, and what is needed of a block while it is here.
+        The sums, the centres, and the memory that a block needs while it is computed.
     lanes : list of TensorRun
-        It and another one, for two blocks that are under way; see :mod:`listed`.
+        That run and another one, for two blocks in progress; see :mod:`listed`.
     counts : int64 tensor of shape (COUNTED,)
         What the blocks of a pass have counted; see :mod:`counted`.
     known : bool
-        Whether rows have labels, since there was an iteration.
+        Whether rows have labels, because there was an iteration.
     """
 
     run: LowRun | TensorRun
@@ -70,12 +70,12 @@ class Shared:
         self.counts = torch.zeros(COUNTED, dtype=torch.int64, device=device)
 
     def forget_run(self) -> None:
-        """Give back what the last run needed."""
+        """Free the memory of the last run."""
         for name in ("run", "lanes"):
             self.__dict__.pop(name, None)
 
     def begin(self, first: Block, centers: NDArray, n_lanes: int) -> None:
-        """Begin a run, for blocks that are not larger than the first; the last one is forgotten."""
+        """Begin a run, for blocks no larger than the first; the last run is forgotten."""
         self.known = False
         self.fixed_point_grid = FixedPointGrid.of(first, first.grid, None)
         centers = np.array(centers, dtype=first.dtype, order="C")
@@ -85,13 +85,13 @@ class Shared:
             self.lanes = [TensorRun(first, centers, 0, False) for _ in range(n_lanes)]
             self.run = run = self.lanes[0]
             run.scanning = run.updating = Unrecorded()
-            # Lanes, and copies of the run, have these in common.
+            # Lanes, and copies of the run, share these.
             for lane in self.lanes:
                 lane.current, lane.sums, lane.cluster_sums = run.current, run.sums, run.cluster_sums
                 lane.scan = TensorScan(first, len(centers))
 
     def run_of(self, block: Block) -> LowRun | TensorRun:
-        """Return the run of a block: a copy that has the same memory, but for rows and labels."""
+        """Return the run of a block: a copy that shares all memory except rows and labels."""
         run = copy(self.run)
         run.rows, run.labels = block, block.assigned
         if block.weights is not None:
@@ -105,13 +105,13 @@ class Shared:
         return run
 
     def end_pass(self) -> NDArray[np.int64]:
-        """Return what was counted in a pass: waits for it."""
+        """Wait for what a pass has counted, and return it."""
         counts = self.counts.cpu().numpy().copy()
         self.counts.zero_()
         return counts
 
     def end_iteration(self, largest_cost: float) -> tuple[Step, int]:
-        """Return what an iteration came to, and the rows that were checked again."""
+        """Return the result of an iteration, and the number of rechecked rows."""
         self.known = True
         self.run.run_state[ITERATION.value] = 1
         sums = self.run.sums.sum(dim=0).cpu().numpy()
@@ -120,29 +120,29 @@ class Shared:
 
 
 class Block(CUDAPart):
-    """The part whose rows come and go; what it answers is on the device, for all blocks at once.
+    """The part whose rows come and go; its results stay on the device for all blocks.
 
     Parameters
     ----------
     X : torch.Tensor of shape (m, d)
-        On the device, in the type of the data; it is measured and let go.
+        On the device, in the type of the data; it is measured, but not kept.
     weights : ndarray of shape (m,), float64, or None
     shared : Shared
 
     Attributes
     ----------
     transfer_dtype : torch.dtype
-        In which the rows can travel, and stay.
+        The type in which the rows are sent and stored.
     assigned : int32 tensor of shape (m,)
         The labels.
     returns : bool
-        Whether the rows that are here are where others were and will be, not widened.
+        Whether the rows are at an address where other blocks' rows were and will be, not converted.
     halving, halved : bool
-        Whether the half-precision copy is to stay when it is made next, and whether it has stayed.
+        Whether the half-precision copy is to be kept when it is made next, and whether it was kept.
     scaled : float64 tensor of shape (m,), or None
         The weights on the grid of a run.
     recordings : dict of Recording
-        What has been queued in a run, and will be again.
+        The launches of a run, which are repeated.
     """
 
     halving = halved = False
@@ -168,31 +168,31 @@ class Block(CUDAPart):
 
     @property
     def n_bytes(self) -> int:
-        """What the rows take, as they travel."""
+        """The bytes of the rows, as they are sent."""
         return self.n_samples * self.n_features * self.transfer_dtype.itemsize
 
     @property
     def n_bytes_fp16(self) -> int:
-        """What their half-precision copy takes; there is none of few features."""
+        """The bytes of the half-precision copy; with few features there is none."""
         return 0 if self.fp16_rows is None else sum(part.nbytes for part in self.fp16_rows.memory)
 
     def keep_fp16_rows(self, keep: bool) -> None:
-        """Have the half-precision copy stay when it is made next, or let it go."""
+        """Keep the half-precision copy when it is made next, or release it."""
         if self.fp16_rows is not None and self.halved and not keep:
             self.fp16_rows.memory = self.scratch
             self.halved = False
         self.halving = keep
-        # They hold the memory of rows, which may not stay.
+        # Recordings refer to the memory of rows, which may be released.
         self.recordings.clear()
 
     def attach(self, X: torch.Tensor | None) -> None:
-        """Take the rows, or let them go."""
+        """Attach the rows, or detach them."""
         self.X = None if X is None else self.in_compute_dtype(X)
         self.returns = self.X is X
         self.columns = None if X is None else self.X.T
 
     def in_compute_dtype(self, X: torch.Tensor) -> torch.Tensor:
-        """Return rows as kernels want them: in half precision only if their centres are float32."""
+        """Return rows in a type that kernels take: float16 only if the centres are float32."""
         return X if WIDE[X.dtype] == self.wide else X.to(self.wide)
 
     def as_result(self, found: torch.Tensor) -> torch.Tensor:
@@ -204,15 +204,15 @@ class Block(CUDAPart):
         return replace(self.shared.fixed_point_grid, weights=self.scaled)
 
     def frame(self) -> NDArray[np.float64]:
-        """Return a frame that all blocks can share: any of their rows is within 1 of the origin."""
+        """Return a frame that all blocks share: each of their rows is within 1 of the origin."""
         origin = super().frame()[:-1]
         reach = float((self.magnitudes().largest + np.abs(origin)).max())
         return np.append(origin, scale_of(reach, max_scale_exponent(self.dtype)))
 
     def _columns(self) -> None:
-        """Return nothing: they come with the rows."""
+        """Return nothing: the columns come with the rows."""
 
-    # -- a run: what is asked of all blocks is put where they all find it ------------------------
+    # -- a run: results of all blocks are added up in shared memory of the device ----------------
 
     def start(
         self, centers: NDArray, algorithm: str, settles: bool = True, max_iter: int = UNLIMITED
@@ -224,7 +224,7 @@ class Block(CUDAPart):
         self.used = self.run.current
 
     def step(self, centers: NDArray, measure: bool) -> Any:
-        """Add to the sums of all blocks; return the largest weight times D, 0 unless measured."""
+        """Add to the sums of all blocks; return the largest weight times D, 0 if not measured."""
         self._assign(updates=True)
         return self.measure() if measure else 0.0
 
@@ -236,7 +236,7 @@ class Block(CUDAPart):
         self._assign(updates=False)
 
     def _assign(self, updates: bool) -> None:
-        """Queue an assignment, perhaps the moves from sum to sum, and what is counted."""
+        """Queue an assignment, with `updates` the update of the sums, and the counts."""
         self.n_distances += self.n_samples * self.k
         run, absent = self.run, None if self.halved else self.fp16_rows
         if isinstance(run, LowRun):
@@ -264,5 +264,5 @@ class Block(CUDAPart):
             work()
 
     def record(self, key: Hashable, work: Callable[[], None]) -> None:
-        """Queue work that in a run is always the same for a key."""
+        """Queue work that is the same for a key throughout a run."""
         self.recordings.setdefault(key, Recording()).do(work, self.device)

@@ -1,4 +1,4 @@
-"""What the blocks of a pass count, added up on the device."""
+"""The counts of the blocks of a pass, added up on the device."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def tally_kernel(run_state, counts, SIZE: tl.constexpr):
 
 
 def queue_tally(run_state: torch.Tensor, counts: torch.Tensor) -> None:
-    """Queue the addition of what an iteration of a block has counted: the next begins at 0.
+    """Queue the addition of a block's counts, which are then reset to 0.
 
     Parameters
     ----------
-    run_state : int32 tensor
-    counts : int64 tensor of shape (COUNTED,)
+    run_state : int32 tensor, IN and OUT
+    counts : int64 tensor of shape (COUNTED,), IN and OUT
         From N_CHANGED to N_RECHECKED.
     """
     launch(tally_kernel, (1,), run_state, counts, SIZE=SIZE, num_warps=1)

@@ -1,4 +1,4 @@
-"""Rows of the host that a device has asked for, gathered as they are sent."""
+"""Rows of the host that a device needs, gathered as they are sent."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Gathered"]
 
 
 class Gathered:
-    """Some rows of an array on the host, gathered where they are wanted, by whoever sends them."""
+    """Some rows of an array on the host, which the sender gathers."""
 
     def __init__(self, X: NDArray, rows: NDArray[np.integer]) -> None:
         self.X, self.rows = X, rows

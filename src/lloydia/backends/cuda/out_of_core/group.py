@@ -1,4 +1,4 @@
-"""Rows that do not fit on a GPU: some stay there, the others are sent in every pass."""
+"""Rows that do not fit on a GPU: some blocks stay there, the others are sent in every pass."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ ALL = 1 << 62
 
 @dataclass(frozen=True)
 class Plan:
-    """Which rows stay on a GPU, and what is sent there.
+    """Which rows stay on a GPU, and what is sent to it.
 
     Attributes
     ----------
     name : str
-        Of the GPU.
+        The GPU.
     room : Room
     whole : int
         Bytes of all rows, as they are given.
     sizes : sequence of int
-        Bytes of each block, as it is sent.
+        The bytes of each block, as it is sent.
     passes, iterations : Division
-        In passes over the rows, and in the iterations of a run after the first.
+        What stays in passes over the rows, and in the iterations of a run after the first.
     """
 
     name: str
@@ -87,7 +87,7 @@ class OutOfCore(Passes):
     host : Array or Reader
     weights : ndarray of shape (n,), float64, or None
     name : str
-        Of the GPU.
+        The GPU.
     room : Room
 
     Raises
@@ -108,7 +108,7 @@ class OutOfCore(Passes):
             self._read(weights)
 
     def _read(self, weights: NDArray | None) -> None:
-        """Read all rows, and keep as many as there is room for."""
+        """Read all rows, and keep as many as fit."""
         edges, left = list(pairwise(self.host.edges.tolist())), self.room.left
         self.parts = []
         for p, X in self.blocks(range(len(edges))):
@@ -128,17 +128,17 @@ class OutOfCore(Passes):
         return Plan(self.name, self.room, whole, sizes, *divisions)
 
     def bytes_of_clusters(self, k: int) -> int:
-        """Return what k clusters take beside the blocks.
+        """Return the bytes of k clusters, besides the blocks.
 
-        Of half-precision copies two are under way, each with centres of its own.
+        Two half-precision copies may be in progress, each with its own centres.
         """
         first = self.parts[0]
         return first.of_clusters(k) * (1 if first.low else 2)
 
     def _divided(self, halving: bool, clusters: int) -> Division:
-        """Decide what stays; `halving` is whether half-precision copies are asked for.
+        """Decide which rows stay; `halving` is whether half-precision copies may be used.
 
-        They serve where few rows can be had from the host, and the rows take more.
+        Copies help where few rows can be gathered from the host, and where rows take more memory.
         """
         fp16_rows = [block.n_bytes_fp16 for block in self.parts]
         rows = [block.n_bytes for block in self.parts]
@@ -147,12 +147,12 @@ class OutOfCore(Passes):
         return self.room.divide(rows, fp16_rows, clusters)
 
     def _divide(self, halving: bool, k: int) -> Division:
-        """Have rows and half-precision copies stay, from when they come, beside k clusters.
+        """Set which rows and half-precision copies stay once they arrive, beside k clusters.
 
         Raises
         ------
         MemoryError
-            The clusters have no place beside two blocks.
+            There is no room for the clusters beside two blocks.
         """
         clusters = self.bytes_of_clusters(k) if k else 0
         found = self._divided(halving, clusters)
@@ -167,7 +167,7 @@ class OutOfCore(Passes):
         for p, block in enumerate(self.parts):
             block.keep_fp16_rows(p in found.fp16_rows)
         if len(self.sender.resident) < there and self.device.type == "cuda":
-            # What comes has other sizes: cut from what was let go, it would leave gaps.
+            # New blocks have other sizes: in the memory of released ones they would leave gaps.
             torch.cuda.empty_cache()
         return found
 
@@ -177,7 +177,7 @@ class OutOfCore(Passes):
     # -- questions -------------------------------------------------------------------------------
 
     def begin(self, method: str, *arguments: Any) -> None:
-        # What the last run needed is free again.
+        # The memory of the last run is released.
         for holder in (*self.parts, self.shared):
             holder.forget_run()  # type: ignore[attr-defined]
         if method == "seed_start":
@@ -200,7 +200,7 @@ class OutOfCore(Passes):
             return found
 
     def _use(self, centers: NDArray) -> None:
-        """Have all blocks assign their rows to these centres."""
+        """Let all blocks assign their rows to these centres."""
         self.shared.run.current.copy_(torch.from_numpy(centers))
 
     def total(self, method: str, *arguments: Any) -> Any:
@@ -212,7 +212,7 @@ class OutOfCore(Passes):
 
     def _step(self, centers: NDArray, measure: bool) -> Step:
         self._use(centers)
-        # Before there are labels, and where each row is measured, all rows are needed.
+        # All rows are needed while there are no labels, and where each row is measured.
         listing = self.shared.known and not measure
         listed = [p for p, block in enumerate(self.parts) if listing and block.halved]
         step_listed(listed, self.parts, self.shared, self.sender)
@@ -226,7 +226,7 @@ class OutOfCore(Passes):
         with current(self.device):
             found = super().some(method, arguments)
             if found and isinstance(next(iter(found.values())), torch.Tensor):
-                # The host waits once for all of them.
+                # The host waits once for all parts.
                 answers = torch.stack(list(found.values())).cpu()
                 listed = answers.numpy() if answers.ndim > 1 else answers.tolist()
                 return dict(zip(found, listed))
@@ -237,7 +237,7 @@ class OutOfCore(Passes):
 
     def distances(self, centers: NDArray) -> NDArray:
         out = np.empty((self.n_samples, len(centers)), dtype=self.dtype)
-        # No more at a time than a block takes that comes.
+        # No more rows at a time than a block that is being sent has.
         step = max(self.room.rows * self.n_features // len(centers), 1)
         with current(self.device):
             for p, X in self.blocks(range(len(self.parts))):
@@ -251,14 +251,14 @@ class OutOfCore(Passes):
 
 
 def out_of_core(X: NDArray | Reader, weights: NDArray | None, name: str) -> OutOfCore:
-    """Put as many rows as fit on a GPU, and read all of them once.
+    """Put as many rows as fit on a GPU, after reading all of them once.
 
     Raises
     ------
     DataError
         A value is not finite.
     MemoryError
-        There is too little for two blocks and what is kept of all rows.
+        There is too little memory for two blocks and the state of all rows.
     """
     free, weighted = free_bytes(place(name), ALL), weights is not None
     if not isinstance(X, Reader):
@@ -266,7 +266,7 @@ def out_of_core(X: NDArray | Reader, weights: NDArray | None, name: str) -> OutO
         return OutOfCore(Array(X, room.rows), weights, name, room)
     source = X.source
     room = Room.of(*source.shape, source.dtype.itemsize, weighted, free, X.lengths[0])
-    # What stays on the GPU need not stay on the host.
+    # Rows that stay on the GPU need not stay on the host.
     there = room.left // X.block_bytes
     X.kept = range(there, there + len(X.kept))
     return OutOfCore(X, weights, name, room)

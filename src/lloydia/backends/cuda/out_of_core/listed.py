@@ -1,8 +1,7 @@
-"""An iteration of rows that stay on a GPU in half precision only.
+"""An iteration of rows of which only the half-precision copy is on the GPU.
 
-What half precision certifies needs no more.  The ambiguous rows and those that change are listed;
-the host gathers them, and nothing else is sent.  Rows whose scores say that nothing has changed
-stay where they are.
+Certified rows need nothing else.  Ambiguous rows and rows that change are listed; the host gathers
+and sends only these.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ __all__ = ["Listed", "Picked", "step_listed"]
 
 @dataclass(frozen=True)
 class Picked:
-    """Some rows of a block; for kernels what :class:`rows.placed.Placed` is for all.
+    """Some rows of a block; kernels read it as :class:`rows.placed.Placed`, which has all rows.
 
     Attributes
     ----------
@@ -58,14 +57,14 @@ class Picked:
 
 
 class Listed:
-    """The first half of a block's iteration, queued: which rows it needs.
+    """The first half of a block's iteration, queued: it lists the rows that are needed.
 
     Parameters
     ----------
     block : Block
-        Its halves stay.
+        Its half-precision copy is on the GPU.
     lane : TensorRun
-        The memory to use: the lists, until :meth:`finish` has been queued.
+        The memory to use; the lists are there until :meth:`finish` has been queued.
     """
 
     def __init__(self, block: Block, lane: TensorRun) -> None:
@@ -94,9 +93,9 @@ class Listed:
         return np.concatenate([changed[: self.n_changed], ambiguous[: self.n_ambiguous]])
 
     def finish(self, X: torch.Tensor) -> None:
-        """Queue the rest, given the rows that were listed.
+        """Queue the second half, given the rows that were listed.
 
-        Numbers are now places among them: of changed rows, the first ones, and of ambiguous rows.
+        Row numbers are now places among them: first the changed rows, then the ambiguous ones.
         """
         lane, block, n_changed = self.lane, self.block, self.n_changed
         listed = torch.cat(
@@ -127,7 +126,7 @@ class Listed:
         block.assigned[listed] = labels
 
     def candidates(self, where: torch.Tensor) -> torch.Tensor:
-        """Return those of the ambiguous rows, and the records, which begin with a row's number."""
+        """Return the candidates of the ambiguous rows, and the records, which begin with a row."""
         n, size = self.block.n_samples, RECORD.value * self.n_wide
         found = self.scan.candidates
         found = torch.cat([found[: self.n_ambiguous], found[n - size : n]])
@@ -139,22 +138,22 @@ class Listed:
 def step_listed(
     numbers: Sequence[int], blocks: Sequence[Block], shared: Shared, sender: Sender
 ) -> None:
-    """Queue an iteration of some blocks, whose labels are known.
+    """Queue an iteration of some blocks, whose rows have labels.
 
-    Two are under way: the device looks for the rows of one while those of the other come.
+    Two blocks are in progress: the device lists the rows of one while those of the other arrive.
     """
     waiting: SimpleQueue[tuple[int, Listed] | None] = SimpleQueue()
     under_way: list[Listed] = []
 
     def begin(i: int) -> None:
-        """Queue the first half of one, if there is one."""
+        """Queue the first half of block i, if it exists."""
         if i < len(numbers):
             lane = shared.lanes[i % len(shared.lanes)]
             under_way.append(Listed(blocks[numbers[i]], lane))
             waiting.put((numbers[i], under_way[-1]))
 
     def fresh() -> Iterator[tuple[int, Gathered]]:
-        """Give the rows that are needed, when the device has found them; in the sender's thread."""
+        """Yield the listed rows of each block once the device has them; in the sender's thread."""
         while (begun := waiting.get()) is not None:
             number, listed = begun
             start, stop = sender.host.edges[number : number + 2].tolist()
@@ -171,6 +170,6 @@ def step_listed(
             queue_tally(listed.lane.run_state, shared.counts)
             begin(i + len(shared.lanes))
     finally:
-        # Nobody waits for what does not come.
+        # An error: nothing waits for the lists that were queued.
         for _ in shared.lanes:
             waiting.put(None)

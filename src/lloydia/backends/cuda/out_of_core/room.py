@@ -1,4 +1,4 @@
-"""How much of a GPU's memory rows take that do not fit: what is kept of each, and blocks."""
+"""The division of a GPU's memory for rows that do not fit: the state of all rows, and blocks."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from lloydia.spelling import option
 
 __all__ = ["Division", "Room"]
 
-# Bytes of a block at most, as it comes, and its least rows.
+# The most bytes of a block that is sent, and its fewest rows.
 LARGEST_BLOCK_BYTES, SMALLEST_BLOCK = 1 << 28, 1024
 
-# What the bus carries, in bytes, while the host queues a block: what each one costs.
+# The bytes that the bus sends while the host queues one block: the overhead of a block.
 QUEUED = 1 << 24
 
-# Blocks on their way: one is computed while another comes.
+# Blocks in flight: one is computed while another arrives.
 AT_ONCE = 2
 
 # Bytes that are kept of a row: its label, and what seeding needs (the D to the nearest seed, which
@@ -34,20 +34,20 @@ OWN, OWN_FEATURE, MEASURING = 1 << 14, 32, 1 << 26
 # Bytes of a row that is listed in an iteration of half-precision copies; see :mod:`listed`.
 LISTED = 48
 
-# What torch's blocks of memory leave unused: a part of what is free, and at most so many bytes.
+# The memory that torch's allocator leaves unused: a fraction of the free memory, and its maximum.
 UNUSED, UNUSED_BYTES = 1 / 32, 1 << 26
 
 
 @dataclass(frozen=True)
 class Division:
-    """What stays on a GPU: blocks, by number; the others are sent whenever they are needed.
+    """What stays on a GPU: blocks, by number; the other blocks are sent whenever they are needed.
 
     Attributes
     ----------
     rows, fp16_rows : set of int
-        Whose rows stay, and of which only the half-precision copy does.
+        Blocks whose rows stay, and blocks of which only the half-precision copy stays.
     left : int
-        Bytes; below 0: too little for what has to be there.
+        The bytes that remain; below 0 the memory does not suffice.
     """
 
     rows: set[int]
@@ -57,16 +57,16 @@ class Division:
 
 @dataclass(frozen=True)
 class Room:
-    """The memory of a GPU and what is taken of it; :meth:`of` divides it.
+    """The free memory of a GPU and its use; :meth:`of` divides it.
 
     Attributes
     ----------
     free : int
         Bytes.
     rows, n_blocks : int
-        Rows of a block, and how many there are.
+        Rows of a block, and the number of blocks.
     state, flow, unused : int
-        Bytes: what is kept of rows; blocks on their way and what is made of one; of torch.
+        Bytes of the state of rows; of blocks in flight and their copy; unused by torch.
     """
 
     free: int
@@ -89,11 +89,11 @@ class Room:
         Raises
         ------
         MemoryError
-            It is too little for two blocks and what is kept of all rows.
+            There is too little memory for two blocks and the state of all rows.
         """
         unused = int(UNUSED * free) + min(UNUSED_BYTES, free // 8)
         each = AT_ONCE * d * itemsize + row_bytes(d, padded(d))
-        if itemsize == 8:  # what came narrow, widened
+        if itemsize == 8:  # rows that were sent in a narrower type are converted
             each += d * itemsize
         if d > LOW_DIM_FEATURES:
             each += row_bytes(d, 0) + LISTED
@@ -122,15 +122,15 @@ class Room:
         return self.free - self.state - self.flow - self.unused
 
     def divide(self, rows: Sequence[int], fp16_rows: Sequence[int], clusters: int) -> Division:
-        """Decide which blocks stay beside clusters that take so many bytes.
+        """Decide which blocks stay, beside clusters that take this many bytes.
 
-        Half-precision copies of all blocks come first: of a block that has one, little is sent in
+        Half-precision copies of all blocks come first: for a block that has one, little is sent in
         an iteration.
 
         Parameters
         ----------
         rows, fp16_rows : sequence of int
-            The bytes of each block, and of its copy; no `fp16_rows` where copies are of no use.
+            The bytes of each block, and of its copy; `fp16_rows` is empty where copies do not help.
         """
         left = self.left - clusters
         found = Division(set(), set(), left)

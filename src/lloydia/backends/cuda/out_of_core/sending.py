@@ -1,9 +1,9 @@
-"""Rows that are sent to a GPU in every pass, while those before are computed.
+"""Rows that are sent to a GPU in every pass, while the rows before are computed.
 
-Two blocks are on their way.  A thread of the host has torch fill a pinned buffer, on all cores, and
-queues its copy on a stream of its own; that of the computation waits for the copy, and the next
-copy to that place for the computation, by events.  The host waits for neither: filling, copying and
-computing go on side by side.
+Two blocks are in flight.  A thread of the host lets torch fill a pinned buffer, on all cores, and
+queues its copy on a separate stream.  By events, the stream of the computation waits for the copy,
+and the next copy to the same memory waits for the computation.  The host waits for neither:
+filling, copying and computing run in parallel.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from lloydia.progress.stages import steps
 __all__ = ["Array", "Sender"]
 
 
-# What is sent.
+# What may be sent.
 Rows = NDArray | Gathered
 
 
@@ -39,7 +39,7 @@ class Array:
     ----------
     X : ndarray of shape (n, d)
     rows : int
-        Of a block.
+        Rows of a block.
     """
 
     def __init__(self, X: NDArray, rows: int) -> None:
@@ -55,13 +55,13 @@ class Array:
 
 
 class Place:
-    """Where a block lands: as many bytes in pinned memory and on the device.
+    """Memory for a block in flight: the same bytes in pinned memory and on the device.
 
     Attributes
     ----------
     came, used : torch.cuda.Event
-        After the last copy to the device; after the last computation with it, or with what was in
-        that memory before.
+        Recorded after the last copy to the device; after the last computation with it, or with what
+        was in that memory before.
     """
 
     def __init__(self, size: int, device: torch.device, copying: torch.cuda.Stream | None) -> None:
@@ -71,12 +71,12 @@ class Place:
             self.host = torch.empty(size, dtype=torch.uint8, pin_memory=True)
             self.came, self.used = torch.cuda.Event(), torch.cuda.Event()
             self.used.record(torch.cuda.current_stream(device))
-            # Its memory is not used again before the last copy is there.
+            # Its memory is not reused before the last copy has finished.
             self.there.record_stream(copying)
 
 
 class Sender:
-    """The rows of a host on a device, block by block.
+    """Sends the rows of a host to a device, block by block.
 
     Parameters
     ----------
@@ -86,11 +86,11 @@ class Sender:
     Attributes
     ----------
     resident : dict
-        Blocks that are there, by number; those in `keeping` are once they come.
+        Blocks on the device, by number; those in `keeping` stay once they arrive.
     types : dict
-        Those in which other blocks travel, by number, each exact; otherwise in the host's.
+        Types in which blocks are sent, by number, without loss; others are sent in the host's type.
     n_bytes : int
-        What was sent so far.
+        Bytes that were sent so far.
     """
 
     def __init__(self, host: Host, device: torch.device) -> None:
@@ -105,14 +105,14 @@ class Sender:
         self.places = [Place(size, device, self.copying) for _ in range(AT_ONCE)]
 
     def keep(self, numbers: set[int]) -> None:
-        """Have these blocks stay, from when they come, and let all others go."""
+        """Keep these blocks from when they arrive, and release all others."""
         self.keeping = numbers
         self.resident = {p: X for p, X in self.resident.items() if p in numbers}
 
     def blocks(self, wanted: Iterable[int]) -> Iterator[tuple[int, torch.Tensor]]:
-        """Give some blocks with their numbers, on the current stream.
+        """Yield some blocks with their numbers, on the current stream.
 
-        What is sent is there until the next one is asked for.
+        A block that was sent is valid until the next one is requested.
         """
         wanted = sorted(wanted)
         held, absent = (
@@ -124,13 +124,13 @@ class Sender:
     def send(
         self, fresh: Iterator[tuple[int, Rows]], count: int
     ) -> Iterator[tuple[int, torch.Tensor]]:
-        """Give so many blocks, or some of their rows, that come from an iterator on the host."""
+        """Yield blocks, or some of their rows, that an iterator on the host supplies."""
         return self._given(fresh, [None] * count)
 
     def _given(
         self, fresh: Iterator[tuple[int, Rows]], order: Sequence[int | None]
     ) -> Iterator[tuple[int, torch.Tensor]]:
-        """Give blocks that are kept, by number, and where there is none the next that comes."""
+        """Yield resident blocks by number, and the next block that arrives where there is None."""
         more = order.count(None)
         with ThreadPoolExecutor(1, "lloydia-sender") as thread:
             coming: deque[Future] = deque()
@@ -147,7 +147,7 @@ class Sender:
                 if p is not None:
                     yield p, self.resident[p]
                     continue
-                # Hosts may give blocks in an order of their own.
+                # Hosts may supply blocks in another order.
                 number, X, place = coming.popleft().result()
                 if self.copying is not None:
                     torch.cuda.current_stream(self.device).wait_event(place.came)

@@ -1,4 +1,4 @@
-"""The narrowest type that holds rows exactly: what is sent is less, and not a bit is lost."""
+"""The narrowest type that holds rows exactly: less is sent, without loss."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ import torch
 
 __all__ = ["narrowest_dtype"]
 
-# By the type of rows, the narrowest first.
+# Narrower types of each type of rows, the narrowest first.
 NARROWER = {
     torch.float32: (torch.float16, torch.bfloat16),
     torch.float64: (torch.float16, torch.bfloat16, torch.float32),
 }
 
-# Values that are looked at together.
+# Values that are checked at a time.
 PIECE = 1 << 22
 
 
 def narrowest_dtype(X: torch.Tensor) -> torch.dtype:
     """Return the narrowest type that holds every value of a tensor, perhaps its own.
 
-    Waits for the device: mostly a first piece says that it is not.
+    Waits for the device; usually the first values show that the type is too narrow.
     """
     for dtype in NARROWER.get(X.dtype, ()):
         if all(

@@ -1,4 +1,4 @@
-"""Sums of weight times D as integers, on a grid that the device finds: nobody waits for a scalar.
+"""Sums of weight times D as integers, on a grid that the device finds without the host.
 
 The grid of :func:`lloydia.exact.sums.total` follows from the number of values and the largest.
 """
@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 BLOCK = tl.constexpr(1024)
-# Adding it to a number of magnitude up to 2**51 rounds that to an integer, ties to even.
+# Added to a number of magnitude up to 2**51, this rounds it to an integer, ties to even.
 ROUNDER = tl.constexpr(1.5 * 2.0**52)
 
 
@@ -63,8 +63,8 @@ def rounded(x):
 
 @triton.jit
 def raise_to(at, value):
-    """Make the number at a place the larger of it and a value, neither of which is negative."""
-    # Such floats are in the order of their bits.
+    """Raise a non-negative number in memory to a value, if that is larger."""
+    # Bits of non-negative floats are ordered as the floats.
     at = at.to(tl.pointer_type(tl.int64))
     tl.atomic_max(at, value.to(tl.int64, bitcast=True), sem="relaxed")
 
@@ -121,7 +121,7 @@ def cost_kernel(D, weights, largest, out, run_state, n, bits, labels, seen, k):
 
 
 def programs(D: torch.Tensor, batch_size: int) -> tuple[int, int, int]:
-    """Return the grid for D of so many items."""
+    """Return the grid for D of this many items."""
     each = programs_each(4 * processors(D.device), batch_size)
     return min(ceil_div(len(D) // batch_size, BLOCK.value), each), 1, batch_size
 
@@ -135,7 +135,7 @@ def largest_term(
 ) -> torch.Tensor:
     """Return the largest weight times D of each item, on the device: shape (batch_size,), float64.
 
-    `out` may hold values that are not negative: the larger ones stay.
+    `out` may hold non-negative values, which are raised.
     """
     if out is None:
         out = torch.zeros(batch_size, dtype=torch.float64, device=D.device)
@@ -168,15 +168,15 @@ def cost_limbs(
     out : tensor of shape (4,), int64, optional
         Zeros, to which the limbs are added.
     run_state : tensor, optional
-        Nothing is written where its first element is not 0.
+        Nothing is written if its first element is not 0.
     batch_size : int
-        Of a batch, whose D follow one another; they are the first axis of the result.
+        The number of items, whose D follow each other; they are the first axis of the result.
     bits : int, optional
-        A limb's; where others add to the sum, those of all values.
+        Bits of a limb; if others add to the sum, those for all values.
     labels : tensor of shape (n,), int32, optional
     seen : tensor of shape (k,), int32, optional
-        What :func:`~lloydia.backends.cuda.rows.distances.own_distances` saw; those of `labels` that
-        occur become 1.
+        The result of :func:`~lloydia.backends.cuda.rows.distances.own_distances`; elements become 1
+        for the labels that occur.
     """
     if out is None:
         shape = (4,) if batch_size == 1 else (batch_size, 4)
@@ -191,7 +191,7 @@ def cost_limbs(
 
 
 class Cost:
-    """A sum of weight times D of n values, on its way to the host: it becomes a float there.
+    """A sum of weight times D of n values, which is copied to the host; ``float()`` waits for it.
 
     `limbs` is what :func:`cost_limbs` returned.
     """
@@ -204,5 +204,5 @@ class Cost:
 
 
 def join_cost(limbs: list[int], n: int) -> float:
-    """Return the sum whose limbs and exponent :func:`cost_limbs` gave, for n values."""
+    """Return the sum with the limbs and the exponent of :func:`cost_limbs`, for n values."""
     return exact.join(limbs[:3], exact.bits_a_limb(n), limbs[3])

@@ -1,4 +1,4 @@
-"""Arrays on their way to the host while both sides go on."""
+"""Asynchronous copies to the host, which waits for them when it needs them."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from lloydia.backends.cuda.runtime.own_device import current
 
 __all__ = ["AsyncCopy"]
 
-# Bytes that go by way of a slot: to make memory and an event for them takes longer than to copy.
+# The most bytes that are copied through a pinned slot: creating memory and an event takes longer.
 SLOT_BYTES = 1 << 15
-# How the driver makes an event that is not timed.
+# The driver's flag for an event without timing.
 UNTIMED = 2
-# Types of what goes that way.
+# The types that slots take.
 TYPES = {
     torch.int64: np.int64,
     torch.int32: np.int32,
@@ -30,14 +30,14 @@ TYPES = {
 
 
 class PinnedSlot:
-    """Memory on the host that a device reaches, and an event: used again and again.
+    """Pinned memory on the host, and an event, both used again and again.
 
     Parameters
     ----------
     device : torch.device
         The current one.
     free : list of PinnedSlot
-        Where those of the device wait for their next use: first those that nobody has waited for.
+        The free slots of the device, first those that no one has waited for.
     """
 
     __slots__ = "address", "bytes", "device", "event", "free", "memory", "taken"
@@ -48,12 +48,12 @@ class PinnedSlot:
         event = c_int64()
         refuse(driver().cuEventCreate(byref(event), UNTIMED), "make an event")
         self.event, self.device, self.free = event.value, device, free
-        # Whether something that nobody has waited for was queued, or is being, that writes to it.
+        # Whether a copy to the slot was queued, or is being queued, that has not been waited for.
         self.taken = False
 
     @staticmethod
     def of(device: torch.device) -> PinnedSlot:
-        """Return one that nothing is on its way to."""
+        """Return a slot that no copy is in flight to."""
         free = _free.setdefault(device.index, [])
         try:
             slot = free.pop()
@@ -64,62 +64,62 @@ class PinnedSlot:
         return slot
 
     def fetch(self, source: int, size: int, stream: int) -> None:
-        """Queue a copy of so many bytes from an address on the device."""
+        """Queue a copy of this many bytes from an address on the device."""
         refuse(
             driver().cuMemcpyDtoHAsync_v2(self.address, source, size, stream), "copy to the host"
         )
         self.note(stream)
 
     def note(self, stream: int) -> None:
-        """Note that all that is written to it has been queued."""
+        """Record the event after everything that was queued to write to the slot."""
         self.taken = True
         refuse(driver().cuEventRecord(self.event, stream), "note an event")
 
     def wait(self) -> None:
-        """Wait for all that was noted, in any thread."""
+        """Wait for the event, in any thread."""
         with current(self.device):
             enter()
             refuse(driver().cuEventSynchronize(self.event), "wait for a copy to the host")
         self.taken = False
 
     def leave(self) -> None:
-        """Wait for the next use."""
+        """Return the slot to the free ones."""
         if self.taken:
             self.free.insert(0, self)
         else:
             self.free.append(self)
 
 
-# Of each device, by its number.
+# The free slots of each device, by its number.
 _free: dict[int, list[PinnedSlot]] = {}
 
 
 def is_here(device: torch.device) -> bool:
-    """Return whether a device is the current GPU, in whose context the driver is asked."""
+    """Return whether a device is the current GPU, whose context driver calls use."""
     return device.type == "cuda" and device.index == torch.cuda.current_device()
 
 
 class AsyncCopy:
-    """What comes to the host, queued on the current stream; it is waited for when it is asked for.
+    """A copy to the host, queued on the current stream and waited for when it is used.
 
-    A copy of a tensor, or what kernels write to the host's memory by themselves (:meth:`written`).
+    It copies a tensor, or it receives what kernels write to pinned memory (:meth:`written`).
 
     Parameters
     ----------
     source : torch.Tensor
     first, last : int, optional
-        Entries along its first axis: from one, and up to another, exclusive; by default all.
+        The range along its first axis, `last` exclusive; by default all.
 
     Attributes
     ----------
     slot : PinnedSlot, optional
-        Where it comes to, if it is small; `kind` and `shape` are those of what it comes as.
+        The destination, if the copy is small; `kind` and `shape` are those of the result.
     memory : int64 tensor, optional
-        What kernels write to.
+        The memory that kernels write to.
     host, event : tensor and event, optional
-        Where it comes to otherwise, and what tells that it has.
+        The destination otherwise, and the event that follows the copy.
     found : ndarray, optional
-        It, once it was waited for.
+        The result, once it was waited for.
     """
 
     memory: torch.Tensor
@@ -144,9 +144,9 @@ class AsyncCopy:
 
     @classmethod
     def written(cls, count: int, device: torch.device) -> AsyncCopy | None:
-        """Return what kernels that are queued now write to `memory`: so many int64.
+        """Return a copy whose `memory`, of this many int64, kernels that are queued now write to.
 
-        None where it is too much, or the device is not the current one.
+        It is None if it would be too large, or the device is not the current one.
         """
         if 8 * count > SLOT_BYTES or not (device.type == "cpu" or is_here(device)):
             return None
@@ -160,21 +160,21 @@ class AsyncCopy:
         return out
 
     def note(self) -> None:
-        """Note that those kernels were queued, or those before an error."""
+        """Note that those kernels were queued, even if an error followed."""
         if self.slot is not None:
             self.slot.note(stream_of(self.slot.device.index))
 
     def _copy(self, source: torch.Tensor) -> None:
-        """Queue a copy to memory of its own."""
+        """Queue a copy to newly allocated memory."""
         self.host = torch.empty(source.shape, dtype=source.dtype, pin_memory=source.is_cuda)
         self.host.copy_(source, non_blocking=True)
         if source.is_cuda:
             self.event = torch.cuda.Event()
-            # That is where the copy was queued, whatever device is the current one.
+            # The copy was queued there, whatever the current device is.
             self.event.record(torch.cuda.current_stream(source.device))
 
     def numpy(self) -> NDArray[Any]:
-        """Wait for it; the array is the caller's own, and the same each time."""
+        """Wait for the copy; the array belongs to the caller, and is the same each time."""
         if self.found is None:
             self.found = self._from_host() if self.slot is None else self._from_slot(self.slot)
         return self.found
@@ -194,7 +194,7 @@ class AsyncCopy:
         return found
 
     def leave(self) -> None:
-        """Give the slot to others."""
+        """Release the slot."""
         slot, self.slot = self.slot, None
         if slot is not None:
             slot.leave()

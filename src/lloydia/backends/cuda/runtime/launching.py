@@ -1,9 +1,9 @@
 """How kernels are written and launched.
 
-Kernels are Triton's.  With ``TRITON_INTERPRET=1`` they run in Triton's interpreter, on the host and
-on tensors in its memory: the same code, slowly, so that it can be tested where there is no GPU.
-Programs then run one after the other.  One is in Gluon as well (:mod:`matmul.hopper_scan`), which
-has no interpreter.
+Kernels are written in Triton.  With ``TRITON_INTERPRET=1`` they run in Triton's interpreter, on the
+host and on tensors in its memory: the same code, slowly, for tests without a GPU.  Programs then
+run one after the other.  One kernel also exists in Gluon (:mod:`matmul.hopper_scan`), which has no
+interpreter.
 """
 
 from __future__ import annotations
@@ -41,19 +41,19 @@ __all__ = [
 ]
 
 INTERPRETED = bool(triton.knobs.runtime.interpret)
-# What kernels ask.
+# Kernels read this at compile time.
 COMPILED = tl.constexpr(not INTERPRETED)
 
 if not INTERPRETED:
-    # At import, so before a kernel is compiled on any path; only work on a GPU imports this module.
+    # At import, before any kernel is compiled; only work on a GPU imports this module.
     make_writable()
 
-# How kernels that compute canonical numbers are launched: no product may be fused with a sum.
+# Launch options of kernels that compute canonical numbers: no product may be fused with a sum.
 EXACT = {"enable_fp_fusion": False}
 
 
 def place(device: str) -> torch.device:
-    """Return where tensors live for ``"cuda"`` or ``"cuda:N"``; the host where interpreted."""
+    """Return the device of tensors for ``"cuda"`` or ``"cuda:N"``; the host where interpreted."""
     if INTERPRETED:
         return torch.device("cpu")
     number = number_of(device)
@@ -82,14 +82,14 @@ def processors(device: torch.device) -> int:
 
 @cache
 def shared_memory(device: torch.device) -> int:
-    """Return the bytes that all programs of a multiprocessor share out."""
+    """Return the bytes of shared memory of a multiprocessor."""
     if device.type == "cpu":
         return 1 << 20
     return torch.cuda.get_device_properties(device).shared_memory_per_multiprocessor
 
 
 def percent_of(shared: int, device: torch.device) -> int:
-    """Return bytes of shared memory in percent of what a multiprocessor has, all of it at most."""
+    """Return bytes of shared memory in percent of what a multiprocessor has, at most 100."""
     return min(100, ceil_div(100 * shared, shared_memory(device)))
 
 
@@ -109,17 +109,17 @@ _noted: ContextVar[list[Launch] | None] = ContextVar("noted", default=None)
 
 
 class Launch(NamedTuple):
-    """A kernel that was queued, and may be again.
+    """A kernel launch that was queued, and may be queued again.
 
     Attributes
     ----------
     compiled : triton.compiler.CompiledKernel
     grid : tuple of three int
     places : sequence
-        Its arguments: where a tensor is comes as a number, since of a tensor the driver is asked
-        what it is each time.
+        Its arguments; a tensor is given by its address, since for tensors Triton queries the driver
+        at each launch.
     kept : sequence
-        The tensors among them, so that they stay where they are.
+        The arguments as they were passed, which keeps the tensors alive.
     """
 
     compiled: Any
@@ -128,9 +128,9 @@ class Launch(NamedTuple):
     kept: Sequence
 
     def queue(self, stream: int) -> None:
-        """Queue it on the stream of this handle.
+        """Queue it on the stream with this handle.
 
-        As Triton does, but for its hooks before and after a launch.
+        This is what Triton does, without its hooks before and after a launch.
         """
         compiled = self.compiled
         compiled.run(
@@ -139,7 +139,7 @@ class Launch(NamedTuple):
         )  # fmt: skip
 
 
-# What kernels are compiled for of integers beside the type: whether they are 1, or multiples of 16.
+# What Triton specialises integers for, besides their type: being 1, or being a multiple of 16.
 IS_ONE, MULTIPLE_OF_16, PLAIN = 1, 2, 3
 INT32_LIMIT = 2**31
 
@@ -147,43 +147,43 @@ INT32_LIMIT = 2**31
 def launch(
     kernel: Any, grid: tuple[int, ...], *args: Any, shared: int | None = None, **options: Any
 ) -> None:
-    """Queue a kernel whose compiled form is known by the kinds of its arguments.
+    """Queue a kernel; its compiled form is looked up by the kinds of its arguments.
 
-    Triton finds it, too, in twice the time.
+    Triton's own launch does the same in twice the time.
 
     Parameters
     ----------
     kernel : triton kernel
     grid : tuple of int
     args, options
-        The first is a tensor on the current device.  Arguments known at compile time come by name,
-        as launch options do.
+        The first is a tensor on the current device.  Compile-time constants and launch options are
+        passed by name.
     shared : int, optional
-        About the bytes of shared memory that suffice on a multiprocessor, so that the rest is a
-        cache; known by the kernel and the options.  Else the driver decides, and may leave next to
-        nothing for a kernel that lives by its cache.
+        About how many bytes of shared memory suffice on a multiprocessor, so that the rest is L1
+        cache; it depends on the kernel and the options only.  Without it the driver decides, and
+        may leave little cache to a kernel that needs it.
 
     Raises
     ------
     RuntimeError
-        Where the current device is another.
+        The current device is another one.
     """
     if INTERPRETED:
         kernel[grid](*args, **options)
         return
-    # Done here, in one loop: functions that did the parts would take as long as queueing.
+    # One loop, inlined: separate functions would take as long as the launch itself.
     places, kinds = [], [*options.values()]
     for argument in args:
         place, kind = argument, type(argument)
         if isinstance(argument, torch.Tensor):
             place, kind = argument.data_ptr(), argument.dtype
             if place % 16:
-                # Another kind, for less is known of it.
+                # Another kind: not a multiple of 16 bytes.
                 kind = str(kind)
         elif kind is int:
             kind = IS_ONE if argument == 1 else PLAIN if argument % 16 else MULTIPLE_OF_16
             if not -INT32_LIMIT <= argument < INT32_LIMIT:
-                # It takes 64 bits.
+                # It needs 64 bits.
                 kind = -kind
         places.append(place)
         kinds.append(kind)
@@ -193,10 +193,10 @@ def launch(
 def launch_by_key(
     kernel: Any, key: Hashable, grid: tuple[int, int, int], *args: Any, **options: Any
 ) -> None:
-    """Queue a kernel whose compiled form is known by a key; else as :func:`launch`.
+    """Queue a kernel whose compiled form is looked up by a key, without looking at its arguments.
 
-    `key` is all that the compiled form depends on, which it does on what is known of addresses too:
-    those that the key says nothing of are multiples of 16 bytes.
+    `key` determines the compiled form.  Addresses that the key says nothing about are multiples of
+    16 bytes.
     """
     if INTERPRETED:
         kernel[grid](*args, **options)
@@ -211,12 +211,12 @@ def _queue_compiled(
 ) -> None:  # fmt: skip
     device = torch.cuda.current_device()
     if args[0].device.index != device:
-        # The kernel would reach them there, but not wait for those that write them.
+        # The kernel could reach them, but would not wait for the kernels that write them.
         raise RuntimeError(
             f"A kernel was to run on cuda:{device}, and its arguments are on {args[0].device}: "
             "make that the current device first."
         )
-    # By its identity: kernels stay, and to hash one takes longer.
+    # By identity: kernels are never freed, and hashing one takes longer.
     known = id(kernel), key, device
     compiled = _found.get(known)
     queued = compiled is None
@@ -232,7 +232,7 @@ def _queue_compiled(
 
 
 def noted(work: Callable[[], None]) -> list[Launch]:
-    """Do work; return what it has launched, nothing where kernels are interpreted."""
+    """Do work and return its launches; nothing where kernels are interpreted."""
     launches: list[Launch] = []
     token = _noted.set(launches)
     try:
@@ -243,12 +243,12 @@ def noted(work: Callable[[], None]) -> list[Launch]:
 
 
 def note(launches: list[Launch]) -> None:
-    """Add what was launched to what :func:`noted` returns, where that is waiting."""
+    """Add launches to the result of :func:`noted`, if that is active."""
     so_far = _noted.get()
     if so_far is not None:
         so_far += launches
 
 
 def stream_of(device: int) -> int:
-    """Return the handle of the current stream of the GPU of this number."""
+    """Return the handle of the current stream of the GPU with this number."""
     return driver.active.get_current_stream(device)

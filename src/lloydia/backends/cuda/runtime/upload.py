@@ -1,8 +1,8 @@
 """Rows from the host to a GPU, in pieces.
 
-The driver copies at full speed only from pinned (page-locked) memory, and only then without the
-host waiting.  Two pinned buffers take turns: while one is on its way the host fills the other, with
-torch's threads, since one alone writes slower than the bus carries.
+The driver copies at full speed only from pinned (page-locked) memory, and only then without
+blocking the host.  Two pinned buffers alternate: while one is copied, the host fills the other,
+with torch's threads, since one thread alone writes slower than the bus sends.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ __all__ = ["pinned_view", "put", "to_device"]
 
 PIECE = 1 << 26  # bytes of a pinned buffer
 DIRECT = 1 << 20  # bytes up to which pinning costs more than it gains
-FIRST = 1 << 16  # bytes that the driver takes at once
+FIRST = 1 << 16  # bytes that the driver takes without blocking
 
 
 class PinnedView:
-    """An array's memory for a reader that wants to be allowed to write there, and does not."""
+    """An array's memory, declared writable for torch, which only reads it."""
 
     def __init__(self, array: NDArray) -> None:
         self.array = array
@@ -29,9 +29,9 @@ class PinnedView:
 
 
 def pinned_view(array: NDArray) -> torch.Tensor:
-    """Return an array that is only read as a tensor; a copy where its memory does not suit torch.
+    """Return a tensor that shares an array's memory for reading, or a copy if torch cannot use it.
 
-    torch wants the machine's own numbers, aligned, and no negative strides.
+    torch needs native byte order, alignment, and no negative strides.
     """
     flags = array.flags
     suits = array.dtype.isnative and flags.aligned
@@ -43,9 +43,9 @@ def pinned_view(array: NDArray) -> torch.Tensor:
 
 
 def put(array: NDArray, out: torch.Tensor) -> None:
-    """Queue a copy of some numbers to a tensor, without waiting for what was queued before.
+    """Queue a copy of some numbers to a tensor, without waiting for earlier work.
 
-    The driver takes what is not pinned in pieces, each when its turn has come, but for the first.
+    The driver takes the first bytes of unpinned memory at once, and the others when they are due.
     """
     there = pinned_view(array)
     if array.nbytes > FIRST:
@@ -65,7 +65,7 @@ def to_device(array: NDArray, device: torch.device) -> torch.Tensor:
     Returns
     -------
     torch.Tensor
-        Ready for whatever is queued on the current stream.
+        Valid for work that is queued on the current stream.
     """
     dtype = getattr(torch, array.dtype.name)
     if device.type == "cpu" or array.nbytes <= DIRECT:

@@ -1,4 +1,4 @@
-"""The rows that empty clusters may take, see :mod:`lloydia.loop.empty`."""
+"""The rows that may fill empty clusters, see :mod:`lloydia.loop.empty`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def farthest(
     values = D if weights is None else torch.where(weights > 0, D, -1.0)
     least = torch.topk(values, min(count, len(values))).values[-1].clamp(min=0.0)
     above = torch.nonzero(values > least)[:, 0]
-    # As many of the rows that tie for the last place as there is room for, the lowest.
+    # Of the rows that tie for the last places, the lowest ones.
     equal = torch.nonzero(values == least)[: count - len(above), 0]
     rows = torch.cat([above, equal])
     found = D[rows].cpu().numpy()

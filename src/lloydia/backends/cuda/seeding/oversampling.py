@@ -1,4 +1,4 @@
-"""k-means||'s rounds on a GPU: rows chosen by numbers of their own, see :mod:`exact.counter`."""
+"""The rounds of k-means|| on a GPU: each row has a random number, see :mod:`exact.counter`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def signed(number: int) -> int:
 
 
 def uniforms(key: int, before: int, n: int, device: torch.device) -> torch.Tensor:
-    """Return the numbers of n rows, `before` others being before them: shape (n,), float64."""
+    """Return the random numbers of n rows that follow `before` others: shape (n,), float64."""
     z = torch.arange(before + 1, before + n + 1, dtype=torch.int64, device=device)
     z = z.mul_(signed(GOLDEN)).add_(signed(key))
     for shift, multiplier in MIX:
@@ -25,14 +25,14 @@ def uniforms(key: int, before: int, n: int, device: torch.device) -> torch.Tenso
 
 
 def shifted(z: torch.Tensor, shift: int) -> torch.Tensor:
-    """Shift right, with zeros coming in."""
+    """Shift right and fill with zeros."""
     return (z >> shift).bitwise_and_((1 << (64 - shift)) - 1)
 
 
 def integers(
     values: torch.Tensor, weights: torch.Tensor | None, grid: tuple[int, int]
 ) -> torch.Tensor:
-    """Return weight times values as integers on a grid: shape (n,), float64."""
+    """Return weight times values as integers on a grid: shape (n,), stored as float64."""
     low, high = exact.two_factors(grid[0] - grid[1])
     terms = values * 1.0 if weights is None else weights * values
     return terms.mul_(low).mul_(high).round_()
@@ -41,7 +41,7 @@ def integers(
 def chosen(terms: torch.Tensor, key: int, factor: float, total: int, before: int) -> torch.Tensor:
     """Return the rows with ``u * total < factor * term``, ascending: int64.
 
-    `total` is the sum of all terms, those of the `before` rows before these among them.
+    `total` is the sum of the terms of all parts; `before` is how many rows precede these.
     """
     numbers = uniforms(key, before, len(terms), terms.device)
     return torch.nonzero(numbers * float(total) < factor * terms)[:, 0]

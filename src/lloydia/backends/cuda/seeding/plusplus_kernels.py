@@ -1,8 +1,8 @@
-"""Draws by weight times D, and what candidates would make of it: the kernels of k-means++.
+"""The kernels of k-means++: draws by weight times D, and the potentials of candidates.
 
-A tile is TILE consecutive rows; their terms, rounded to the grid of
-:func:`lloydia.exact.sums.total_grid`, add up to an integer a tile, so that a draw looks at the
-rows of one tile only.
+A tile is TILE consecutive rows.  Its terms, rounded to the grid of
+:func:`lloydia.exact.sums.total_grid`, add up to an integer, so that a draw reads the rows of one
+tile only.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ __all__ = [
 ]
 
 TILE = tl.constexpr(1024)  # rows of a tile
-SPAN = tl.constexpr(1024)  # tiles that a draw looks at at a time
-BLOCK = tl.constexpr(128)  # rows of a program that computes distances: one a thread
+SPAN = tl.constexpr(1024)  # tiles that a draw reads at a time
+BLOCK = tl.constexpr(128)  # rows of a program that computes distances: one for each thread
 
 
 @triton.jit
 def factors(largest, bits):
-    """Return two powers of two: their product brings a term to the grid."""
+    """Return two powers of two, whose product brings a term to the grid."""
     exponent = bits - exponent_of(tl.load(largest))
     half = exponent >> 1
     return power(half), power(exponent - half)
@@ -46,7 +46,7 @@ def fraction_of(u, total):
 
 @triton.jit(do_not_specialize=["n", "bits"])
 def sum_tiles(nearest, weights, largest, totals, n, bits):
-    """Write the integer sum of a tile's terms."""
+    """Write the integer sum of the terms of each tile."""
     tile = tl.program_id(0).to(tl.int64)
     rows = tile * TILE + tl.arange(0, TILE)
     low, high = factors(largest, bits)
@@ -63,7 +63,7 @@ def draw(fractions, totals, nearest, weights, largest, rows, n, n_tiles, bits):
         sums += tl.load(totals + first + offsets, mask=first + offsets < n_tiles, other=0)
     total = tl.sum(sums, axis=0)
     target = fraction_of(tl.load(fractions + tl.program_id(0)), total)
-    # The tile: as many as have a running sum that does not exceed the target come before it.
+    # The tiles before the drawn one are those whose running sum does not exceed the target.
     start = tl.zeros([], tl.int64)
     before = tl.zeros([], tl.int64)
     running = tl.zeros([], tl.int64)
@@ -83,7 +83,7 @@ def draw(fractions, totals, nearest, weights, largest, rows, n, n_tiles, bits):
 
 @triton.jit(do_not_specialize=["count"])
 def fetch(X, rows, table, count, d, COUNT: tl.constexpr, CHUNK: tl.constexpr):
-    """Write rows as candidates: feature by feature, float64; the first one again beyond `count`."""
+    """Write rows as candidates, feature by feature, float64; the first one repeats past `count`."""
     t = tl.program_id(0)
     row = tl.maximum(tl.load(rows + tl.where(t < count, t, 0)), 0)
     for first in range(0, d, CHUNK):
@@ -97,9 +97,9 @@ def add_potentials(
     columns, row_pitch, feature_pitch, table, nearest, weights, largest, improved, potentials, n, d,
     bits, count, COUNT: tl.constexpr,
 ):  # fmt: skip
-    """Add up the total with each candidate as a seed; note which of them are nearer to each row.
+    """Add up the potential of each candidate; mark the candidates that are nearer to each row.
 
-    Bit t of `improved` is that of candidate t.
+    Bit t of `improved` belongs to candidate t.
     """
     candidate = tl.arange(0, COUNT)
     low, high = factors(largest, bits)
@@ -126,9 +126,9 @@ def accept_candidate(
     columns, row_pitch, feature_pitch, table, nearest, weights, largest, improved, potentials, n, d,
     count, COUNT: tl.constexpr,
 ):  # fmt: skip
-    """Make the candidate of the least potential, the first of equals, a seed.
+    """Make the candidate with the smallest potential a seed; ties go to the first.
 
-    Without potentials it is candidate 0, and every row is looked at.  `largest` becomes the
+    Without potentials, candidate 0 becomes a seed and every row is read.  `largest` becomes the
     largest term, if it was 0.
     """
     if potentials is None:

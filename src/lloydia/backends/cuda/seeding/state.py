@@ -1,4 +1,4 @@
-"""What the seedings ask of rows on a GPU."""
+"""The state of a seeding, and what seedings compute on a GPU."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lloydia.progress.stages import steps
 
 __all__ = ["SeedingState"]
 
-# Candidates that are evaluated at a time.
+# The most candidates that are evaluated at once.
 MAX_CANDIDATES = 16
 
 
@@ -29,17 +29,17 @@ class SeedingState(Placed):
     Attributes
     ----------
     nearest : tensor of shape (n,), float64
-        The D; 1 before the first seed.
+        D to the nearest seed; 1 before the first seed.
     largest : tensor of shape (1,), float64
-        The largest weight times D, from which the grid of the integers follows.
+        The largest weight times D, which determines the grid of the integers.
     columns : tensor of shape (d, n)
-        The rows, feature by feature: neighbours in memory, where there was room for a copy.
+        The rows, feature by feature; neighbours in memory, if there was room for a copy.
     improved : tensor of shape (n,), int32
-        Which of the candidates evaluated last are nearer than `nearest`, a bit each.
+        Bit t: whether candidate t of the last evaluation is nearer than `nearest`.
     table : tensor of shape (d, count), float64
-        Those candidates; `potentials` are the totals with each of them.
+        Those candidates; `potentials` are their totals.
     owners : tensor of shape (n,), int32
-        Each row's nearest seed, where several were added at once.
+        The nearest seed of each row, where several seeds were added at once.
     """
 
     owners: torch.Tensor
@@ -61,27 +61,27 @@ class SeedingState(Placed):
 
     @anywhere
     def forget_seeds(self) -> None:
-        """Give back what the seeding needed; it starts anew with :meth:`seed_start`."""
+        """Free the memory of the seeding; :meth:`seed_start` starts anew."""
         for name in ("columns", "nearest", "improved", "totals", "table", "potentials", "owners"):
             self.__dict__.pop(name, None)
 
     def _columns(self) -> torch.Tensor:
         size = self.X.numel() * self.X.element_size()
-        # Half of what is free is left to the rest.
+        # Half of the free memory is left for everything else.
         if self.X.is_cuda and 2 * size > torch.cuda.mem_get_info(self.device)[0]:
             return self.X.T
         return self.X.T.contiguous()
 
     def _invalidate_totals(self) -> None:
-        """Note that `nearest` has changed: the tiles' totals are stale, and so are potentials."""
+        """Note that `nearest` has changed: the tiles' totals and the potentials are stale."""
         self.summed = False
         self.evaluated: list[int] = []
 
     # -- k-means++ ---------------------------------------------------------------------------
 
     def seed_draw(self, fractions: NDArray[np.float64]) -> NDArray[np.int64]:
-        # The candidates of k-means++ are evaluated before the host knows which they are: it waits
-        # once for both.
+        # The candidates of k-means++ are evaluated before the host has read them: it waits once for
+        # both.
         count = len(fractions)
         answer = torch.zeros((2, count), dtype=torch.int64, device=self.device)
         self._draw(torch.as_tensor(fractions, device=self.device), answer[0])
@@ -117,7 +117,7 @@ class SeedingState(Placed):
         return self.foreseen
 
     def _compute_potentials(self, rows: torch.Tensor, potentials: torch.Tensor) -> None:
-        """Compute the totals with each of some rows, at most MAX_CANDIDATES, as a seed."""
+        """Compute the potential of each of at most MAX_CANDIDATES rows."""
         self._fetch(rows)
         self._compute_table_potentials(potentials)
 
@@ -136,7 +136,7 @@ class SeedingState(Placed):
         )
 
     def _squares(self) -> tuple:
-        """Return the arguments that kernels of distances have in common."""
+        """Return the arguments that all distance kernels share."""
         columns = self.columns
         return (
             columns, columns.stride(1), columns.stride(0), self.table, self.nearest, self.weights,
@@ -160,7 +160,7 @@ class SeedingState(Placed):
         self.n_seeds += 1
 
     def seed_greedy(self, fractions: NDArray[np.float64]) -> NDArray[np.int64] | None:
-        """Do what :func:`lloydia.seeding.plusplus.greedy` does, and wait once, at the end."""
+        """Do what :func:`lloydia.seeding.plusplus.greedy` does, but wait only once, at the end."""
         count = fractions.shape[1]
         if count > MAX_CANDIDATES:
             return None
@@ -172,13 +172,13 @@ class SeedingState(Placed):
             self._accept_candidate(potentials)
         candidates, totals = answers.cpu().numpy().swapaxes(0, 1)
         chosen = np.take_along_axis(candidates, totals.argmin(axis=1)[:, None], axis=1)[:, 0]
-        # Once every D is 0 nothing more is drawn, and nothing has changed.
+        # Once every D is 0 no more rows are drawn, and nothing changes.
         chosen = chosen[chosen >= 0]
         self.n_seeds += len(chosen)
         return chosen
 
     def _accept_candidate(self, potentials: torch.Tensor | None) -> None:
-        """Make the candidate of the least potential, or without them the only one, a seed."""
+        """Make the candidate with the smallest potential, or the only one, a seed."""
         self.largest.zero_()
         count = 1 if potentials is None else len(potentials)
         plusplus_kernels.accept_candidate[self._programs()](
@@ -227,7 +227,7 @@ class SeedingState(Placed):
         self._invalidate_totals()
 
     def closest(self, centers: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the label and the D of every row, for any centres."""
+        """Return the label and D of every row, for any centres."""
         return closest(self.columns, centers)
 
     def seed_loads(self) -> NDArray[np.int64]:

@@ -1,4 +1,4 @@
-"""Reports of iterations, on their way to the host while the device goes on."""
+"""Reports of iterations, copied to the host while the device continues."""
 
 from __future__ import annotations
 
@@ -48,20 +48,20 @@ class IterationStatus(NamedTuple):
 
 
 class ContinuingIterations(NamedTuple):
-    """Some iterations, one after the other, that end nothing.
+    """Consecutive iterations that do not stop the run.
 
-    In those that do not rows changed, centres moved by more than a limit, and no cluster that
-    matters was empty.
+    In each of them rows changed, centres moved by more than a limit, and no cluster was empty, if
+    that matters.
 
     Attributes
     ----------
     count : int
     rechecked, pruned : int
-        Rows of all of them that were checked again, and that were not scored.
+        Rows of all these iterations that were rechecked, and that were not scored.
     changed : int
-        Rows that changed in the last of them.
+        Rows that changed in the last of these iterations.
     ended : bool
-        Whether one follows that may end something.
+        Whether the iteration after them may stop the run.
     """
 
     count: int
@@ -72,9 +72,9 @@ class ContinuingIterations(NamedTuple):
 
 
 def status_of(report: NDArray[np.int64]) -> IterationStatus:
-    """Return what a report, of shape (HEAD + k,), tells."""
+    """Return the status in a report of shape (HEAD + k,)."""
     head, parts = report[:FIRST].tolist(), report.view(np.float64)
-    # The shift is added up one after the other, as cumsum must.
+    # The terms of the shift are added one after the other, as cumsum does.
     return IterationStatus(
         *(head[column] for column in COUNTS),
         float(parts[MOVE.value]), float(parts[FIRST:].cumsum()[-1]),
@@ -84,7 +84,7 @@ def status_of(report: NDArray[np.int64]) -> IterationStatus:
 def continuing_iterations(
     reports: NDArray[np.int64], settles: int, limit: float
 ) -> ContinuingIterations:
-    """Return how many of some reports, from the first, are of iterations that end nothing."""
+    """Return how many of some reports, from the first, do not stop the run."""
     changed, empty, rechecked, _, pruned = COUNTS
     largest_moves = reports.view(np.float64)[:, MOVE.value].tolist()
     count = rechecked_rows = pruned_rows = last = 0
@@ -107,22 +107,22 @@ class Reports:
     Parameters
     ----------
     source : int64 tensor of shape (n_slots, m)
-        That of iteration i is in row i modulo n_slots.
+        The report of iteration i is in row i modulo n_slots.
     reports_per_copy : int
-        How many are copied at once if nobody waits for them; fewer than there are slots.
+        How many are copied at once, unless one is waited for; fewer than there are slots.
     """
 
     def __init__(self, source: torch.Tensor, reports_per_copy: int = 1) -> None:
         self.source, self.reports_per_copy = source, reports_per_copy
-        # Iterations whose reports were asked for and are not on their way.
+        # Requested iterations whose copy has not been queued.
         self.pending: list[int] = []
-        # Of each slot, what it is to come with, and the first slot of that.
+        # For each slot, the copy that contains its report, and the first slot of that copy.
         self.copies: list[tuple[AsyncCopy, int] | None] = [None] * source.shape[0]
-        # What they tell, by slot, once they were asked for.
+        # Statuses by slot, once they were read.
         self.statuses: dict[int, IterationStatus] = {}
 
     def ask(self, first: int, last: int) -> None:
-        """Queue the copy of the reports of some iterations, or leave it until there are more."""
+        """Request the reports of some iterations; queue their copy once there are enough."""
         for iteration in range(first, last + 1):
             self.pending.append(iteration)
             self.statuses.pop(iteration % len(self.copies), None)
@@ -130,11 +130,11 @@ class Reports:
             self.send()
 
     def forget(self) -> None:
-        """Do not copy what was asked for."""
+        """Drop the requests whose copy has not been queued."""
         self.pending.clear()
 
     def send(self) -> None:
-        """Queue the copy of what was asked for."""
+        """Queue the copy of all requested reports."""
         if not self.pending:
             return
         slots = {i % len(self.copies) for i in self.pending}
@@ -147,7 +147,7 @@ class Reports:
     def wait_continuing(
         self, iteration: int, most: int, settles: int, limit: float
     ) -> ContinuingIterations:
-        """Wait for a report that was asked for; return the iterations from there that end nothing.
+        """Wait for a requested report; return the iterations from it on that do not stop the run.
 
         Only reports that the same copy holds count, and at most `most` of them.
         """
@@ -159,7 +159,7 @@ class Reports:
         return continuing_iterations(copy.numpy()[slot - first : last - first], settles, limit)
 
     def _coming(self, iteration: int) -> tuple[AsyncCopy, int]:
-        """Return what a report that was asked for comes with, and the first slot of that."""
+        """Return the copy that contains a requested report, and the first slot of that copy."""
         if iteration in self.pending:
             self.send()
         coming = self.copies[iteration % len(self.copies)]
@@ -167,7 +167,7 @@ class Reports:
         return coming
 
     def status(self, iteration: int) -> IterationStatus:
-        """Wait for a report that was asked for."""
+        """Wait for a requested report, and return its status."""
         slot = iteration % len(self.copies)
         if slot not in self.statuses:
             copy, first = self._coming(iteration)

@@ -1,8 +1,8 @@
-"""A table of 32-bit integers that a program has to itself: shared memory, added to atomically.
+"""A table of 32-bit integers in a program's shared memory, updated by atomics.
 
-All threads of a program reach it, and no other.  Vectors of places have an entry for each thread at
-least: of shorter ones several threads have copies, and each would be added.  The interpreter, which
-knows no shared memory, takes memory that it is given.
+All threads of the program share it.  A vector of places must have at least one entry for each
+thread: of a shorter one several threads would have copies, and each would be added.  The
+interpreter, which has no shared memory, uses memory that it is given.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ __all__ = [
 
 
 def update_ptx(each: int, size: int) -> str:
-    """Return the PTX of :func:`update_long` for so many integers of a thread, and that `size`.
+    """Return the PTX of :func:`update_long` for `each` integers of a thread, and that `size`.
 
-    All lower words are added to before any carry is asked for, so that they are waited for
-    together: a carry may come late, since no upper word is read before the end.  Where some number
-    leaves a cluster, all are then subtracted in the same way: others from a place that is spare.
+    All lower words are added before any carry is used, so that one wait serves all: a carry may be
+    late, since no upper word is read before the end.  If some integer leaves a cluster, all are
+    then subtracted in the same way; those that leave none, from a spare place.
     """
-    # Number i of each operand; the dummies of the result come first.
+    # Number i of each operand; the dummy results come first.
     to, off, lower, upper, takes = (
         [f"${each * (operand + 1) + i}" for i in range(each)] for operand in range(5)
     )
@@ -71,14 +71,14 @@ def operands(count: int, each: int) -> str:
 
 
 def reserve(words: int) -> str:
-    """Return the PTX that declares a table of so many words: of at most 48 KiB."""
+    """Return the PTX that declares a table of this many words, at most 48 KiB."""
     return f"""{{
     .shared .align 16 .b32 table[{words}];
     mov.u32 $0, table;
     }}"""
 
 
-# Where a mask, the last operand, is not 0.
+# Adds where the mask, the last operand, is not 0.
 ADD = tl.constexpr(
     """{
     .reg .pred there;
@@ -93,7 +93,7 @@ WRITE = tl.constexpr("{ st.shared.b32 [$1], $2; mov.b32 $0, 0; }")
 
 @triton.jit
 def own_table(memory, RESERVE: tl.constexpr):
-    """Return where this program's table is, by what :func:`reserve` gives; a kernel has one."""
+    """Return the address of this program's table, declared by :func:`reserve`; a kernel has one."""
     if COMPILED:
         table = tl.inline_asm_elementwise(
             RESERVE, "=r,r", [tl.program_id(0)], dtype=tl.int32, is_pure=False, pack=1
@@ -105,13 +105,13 @@ def own_table(memory, RESERVE: tl.constexpr):
 
 @triton.jit
 def entry(table, at):
-    """Return an entry of the table, from which others are counted as from its beginning."""
+    """Return the address of an entry, which can serve as a table that begins there."""
     return table + 4 * at if COMPILED else table + at
 
 
 @triton.jit
 def add(table, at, values, mask):
-    """Add values, one or several a thread, to entries of the table."""
+    """Add values, one or several for each thread, to entries of the table, where `mask` is set."""
     if COMPILED:
         tl.inline_asm_elementwise(
             ADD, "=r,r,r,r", [table + 4 * at, values, mask.to(tl.int32)],
@@ -123,10 +123,10 @@ def add(table, at, values, mask):
 
 @triton.constexpr_function
 def all_asm(count, stride, takes):
-    """Return the PTX of :func:`add_all` for so many values.
+    """Return the PTX of :func:`add_all` for this many values.
 
-    What is added has no condition, so compilers may mix it with what is around it; what is taken
-    has one for all values.
+    Additions are unconditional, so that the compiler may schedule them freely; the subtractions
+    share one condition.
     """
     first = 4 if takes else 2
     each = [(4 * stride * i, f"${first + i}") for i in range(count)]
@@ -147,9 +147,9 @@ def all_operands(count, takes):
 
 @triton.jit
 def add_all(table, to, off, values, takes, STRIDE: tl.constexpr):
-    """Add each thread's values to entries that are STRIDE from each other, from `to` on.
+    """Add each thread's values to entries that are STRIDE apart, from `to` on.
 
-    Where it `takes` them, they are taken from the entries from `off` on as well; elsewhere `off`
+    Where `takes` is set they are also subtracted from the entries from `off` on; elsewhere `off`
     may be anything, as where `takes` is None.
     """
     count: tl.constexpr = len(values)
@@ -173,12 +173,13 @@ def update_long(
     base, to, off, values, takes,
     SIZE: tl.constexpr, NUMBERS: tl.constexpr, UPDATE_PTX: tl.constexpr, OPERANDS: tl.constexpr,
 ):  # fmt: skip
-    """Add integers of 64 bits to sums of as many, and take them from others.
+    """Add 64-bit integers to sums, and subtract them from others.
 
-    Where `takes` is negative nothing need be taken, but may be: `off` is a place there, too.
-    Places are counted from `base`: the table, or an :func:`entry` for each integer.  A sum's lower
-    word is the entry at its place, its upper word is SIZE entries later.  NUMBERS of a thread's are
-    moved together, by what :func:`update_ptx` gives, and :func:`operands` for 5 operands.
+    Where `takes` is negative nothing need be subtracted, but may be: `off` is a valid place there
+    too.  Places count from `base`: the table, or an :func:`entry` for each integer.  The lower word
+    of a sum is the entry at its place, its upper word SIZE entries later.  NUMBERS integers of a
+    thread are added at once, by what :func:`update_ptx` returns, and :func:`operands` for 5
+    operands.
     """
     lower, upper = values.to(tl.int32), (values >> 32).to(tl.int32)
     if COMPILED:
@@ -194,7 +195,7 @@ def update_long(
 
 @triton.jit
 def add_long(table, at, size, values):
-    """Add integers as :func:`update_long` does, where kernels are interpreted."""
+    """Add integers as :func:`update_long` does, in the interpreter."""
     lower, upper = values.to(tl.int32), (values >> 32).to(tl.int32)
     before = tl.atomic_add(table + at, lower)
     over = (before + lower).to(tl.uint32, bitcast=True) < lower.to(tl.uint32, bitcast=True)
@@ -203,7 +204,7 @@ def add_long(table, at, size, values):
 
 @triton.jit
 def read_long(table, at, size):
-    """Return what :func:`update_long` has added up."""
+    """Return the sums of :func:`update_long`."""
     lower = read(table, at).to(tl.uint32, bitcast=True).to(tl.int64)
     return lower + (read(table, at + size).to(tl.int64) << 32)
 

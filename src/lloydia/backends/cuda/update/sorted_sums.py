@@ -1,8 +1,8 @@
-"""Rows that changed move from cluster to cluster: their sums.
+"""Cluster sums of the rows that changed, after sorting.
 
-The list of sorted updates (:mod:`sorted_updates`) is cut into as many equal runs as there are
-*lanes* of threads; a lane adds its run in registers, and needs one atomic operation a column where
-the cluster changes; rows in their own order would need one each.
+The list of sorted updates (:mod:`sorted_updates`) is cut into equal runs, one for each *lane* of
+threads.  A lane adds its run in registers and needs one atomic for each column where the cluster
+changes; unsorted rows would need one each.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from lloydia.backends.cuda.update.sorted_updates import SortedUpdates, update_at
 
 __all__ = ["queue_sorted_sums"]
 
-# Updates of a lane that are on their way at a time.
+# Updates of a lane whose rows are loaded at once.
 PREFETCH_DEPTH = tl.constexpr(8)
-# Columns of all lanes of a program, which is one warp: nobody waits at a barrier.
+# Columns of all lanes of a program, which is one warp, so that there are no barriers.
 LANE_COLUMNS = 128
-# Programs a multiprocessor, all there at a time, and the registers of a thread that leave room for
-# as many: mostly, and for what takes more, weights or float64 in several lanes.
+# Resident programs on a multiprocessor, and the registers of a thread that this allows: usually,
+# and for weights, or float64 in several lanes, which need more.
 LIGHT_OCCUPANCY, HEAVY_OCCUPANCY = (16, 128), (8, 255)
 # Limbs that are added in one pass.
 LIMBS_PER_PASS = 4
@@ -54,7 +54,7 @@ def add_kernel(
 ):  # fmt: skip
     """Add the updates to the sums; programs of the first column block also add the weights."""
     batch_item = tl.program_id(2).to(tl.int64)
-    # Asked for together: nothing else is waited for before the updates.
+    # These loads are in flight at once, before the updates are needed.
     wait_for_previous_kernel()
     stopped, count = tl.load(item_state(run_state) + STOPPED), tl.load(totals + batch_item)
     run = tl.cdiv(tl.cdiv(count, tl.num_programs(0) * LANES), PREFETCH_DEPTH) * PREFETCH_DEPTH
@@ -64,7 +64,7 @@ def add_kernel(
     fixed_point_grid += batch_item * 3 * (d + 1)
     updates += first_row(2 * n)
     sums += batch_item * n_limbs * limb_size
-    # What the weights' error adds up to is one more addition a limb.
+    # The error of weighted products is one more addition for each limb.
     TERMS: tl.constexpr = 2 if RECOVER else 1
     double: tl.constexpr = X.dtype.element_ty == tl.float64
     kind: tl.constexpr = tl.float64 if double else tl.float32
@@ -105,7 +105,7 @@ def add_kernel(
             signs = signs + (sign,)
             values = values + (value,)
             factors = factors + (tl.load(weights + row) if WEIGHTED else sign,)
-        # Updates are sorted: if the last is of the current cluster, so are those before.
+        # Updates are sorted: if the last one is of the current cluster, so are the others.
         busy = (cluster != current)[:, None] | tl.zeros((LANES, COLUMNS), tl.int1)
         if LIGHT and LIMBS > 1:
             for i in tl.static_range(PREFETCH_DEPTH):
@@ -162,7 +162,7 @@ def add_kernel(
                 else:
                     ones += its_sign
                 added += TERMS
-    # Mostly all lanes have come to the same cluster: past the end are updates times 0.
+    # Usually all lanes end at the same cluster: past the end of the list are updates times 0.
     only = tl.max(current, 0)
     if (LANES > 1) & (tl.min(current, 0) == only):
         to = sums + only.to(tl.int64) * m
@@ -202,15 +202,15 @@ def queue_sorted_sums(
     run_state: torch.Tensor,
     sums: torch.Tensor,
 ) -> None:
-    """Queue the moves that sorted updates tell of.
+    """Queue the addition of sorted updates to the sums.
 
     Parameters
     ----------
-    X : tensor of shape (n, d), or (batch_size, n, d) of a batch
+    X : tensor of shape (n, d), or (batch_size, n, d) for a batch, IN
     fixed_point_grid : FixedPointGrid
     updates : SortedUpdates
-    run_state : int32 tensor
-    sums : int64 tensor of shape (batch_size, n_limbs, k, d + 1)
+    run_state : int32 tensor, IN
+    sums : int64 tensor of shape (batch_size, n_limbs, k, d + 1), IN and OUT
     """
     batch_size, n_limbs, k, m = sums.shape
     columns = min(LANE_COLUMNS, next_power(m - 1))
