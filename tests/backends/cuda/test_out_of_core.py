@@ -52,7 +52,7 @@ def memory(monkeypatch):
         monkeypatch.setattr(room, "LARGEST", rows * d * X.dtype.itemsize)
         roomy = out_of_core.out_of_core(X, weights, "cuda:0")
         clusters = Parts(roomy).group.bytes_of_clusters(k)
-        free = roomy.room.state + roomy.room.flow + clusters + left
+        free = roomy.room.state + roomy.room.in_flight + clusters + left
         monkeypatch.setattr(out_of_core, "free_bytes", lambda device, needed: free)
 
     return limit

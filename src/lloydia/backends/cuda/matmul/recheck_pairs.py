@@ -106,7 +106,7 @@ def nearest_of(X, rows, centers, j, k, d, LEVELS: tl.constexpr, BLOCK: tl.conste
 
 
 @triton.jit
-def recheck_few_exactly(
+def recheck_unresolved(
     X, columns, size, k, d, listed, n_listed, labels, changed_rows, changed_old, run_state,
     COLUMNS: tl.constexpr,
 ):  # fmt: skip
@@ -173,7 +173,7 @@ def recheck_pairs_kernel(
         relabel(rows, label, mask & (label < LAST), labels, changed_rows, changed_old, run_state)
     if columns is not None:
         batch_item = tl.program_id(2).to(tl.int64)
-        recheck_few_exactly(
+        recheck_unresolved(
             X, columns + batch_item * size * d, size, k, d, unresolved + first_row(n), n_left,
             labels, changed_rows, changed_old, run_state, COLUMNS,
         )  # fmt: skip

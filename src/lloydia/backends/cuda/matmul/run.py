@@ -274,8 +274,8 @@ class TensorRun(TensorMemory):
             scratch=scratch, zeros=self.arena.address("update"),
         )  # fmt: skip
         # The arena has no room for more limbs, or fewer: both are in the key.
-        apart = fixed_point_grid.grid.n_limbs != self.n_limbs
-        return layout._replace(parts=[self.sums, *layout.parts]) if apart else layout
+        outside = fixed_point_grid.grid.n_limbs != self.n_limbs
+        return layout._replace(parts=[self.sums, *layout.parts]) if outside else layout
 
     def contribute(self, message: torch.Tensor) -> None:
         """Queue an iteration up to the message that other devices add up: always the same one."""

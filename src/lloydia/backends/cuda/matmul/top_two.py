@@ -169,9 +169,9 @@ def end(slots, first, second, tile):
     cell = tl.sum(tl.sum(tl.where(in_cell, ONE + name, 0), 2), 1)
     second_score = tl.min(tl.min(tl.where(in_cell, second, first), 2), 1)
     second_score = tl.minimum(second_score, tl.min(tl.where(in_slot, LAST, slots), 1))
-    alone = (slot < 2 * ONE) & (cell < 2 * ONE)
-    second_score = tl.where(alone, second_score, least)
-    column = tl.where(alone, (cell & (ONE - 1)) * SLOTS + (slot & (ONE - 1)), -1)
+    named_once = (slot < 2 * ONE) & (cell < 2 * ONE)
+    second_score = tl.where(named_once, second_score, least)
+    column = tl.where(named_once, (cell & (ONE - 1)) * SLOTS + (slot & (ONE - 1)), -1)
     return least.to(tl.float32, bitcast=True), second_score.to(tl.float32, bitcast=True), column
 
 

@@ -64,8 +64,8 @@ class Plan:
         count, size = self.sent(self.passes)
         text = (
             f"out of core on {self.name}: {spell(self.whole)} of rows, {spell(room.free)} free "
-            f"({spell(room.state)} what is kept of each row, {spell(room.flow)} blocks on their "
-            f"way): {len(self.passes.rows):,} of {room.n_blocks:,} blocks of {room.rows:,} rows "
+            f"({spell(room.state)} what is kept of each row, {spell(room.in_flight)} blocks on "
+            f"their way): {len(self.passes.rows):,} of {room.n_blocks:,} blocks of {room.rows:,} rows "
             f"stay on the GPU, {count:,} ({spell(size)}) are sent in every pass"
         )
         if not self.iterations.fp16_rows:

@@ -65,7 +65,7 @@ class Room:
         Bytes.
     rows, n_blocks : int
         Rows of a block, and the number of blocks.
-    state, flow, unused : int
+    state, in_flight, unused : int
         Bytes of the state of rows; of blocks in flight and their copy; unused by torch.
     """
 
@@ -73,7 +73,7 @@ class Room:
     rows: int
     n_blocks: int
     state: int
-    flow: int
+    in_flight: int
     unused: int
 
     @classmethod
@@ -107,19 +107,19 @@ class Room:
             rows = min(max(most, SMALLEST_BLOCK), n)
         n_blocks = -(-n // rows)
         state = resident - fixed - unused + n_blocks * (OWN + OWN_FEATURE * d)
-        flow = rows * each + fixed
-        if state + flow + unused > free:
+        in_flight = rows * each + fixed
+        if state + in_flight + unused > free:
             raise MemoryError(
-                f"{state + flow + unused:,} bytes of GPU memory are needed to send {n:,} rows in "
-                f"blocks ({spell(state)} for what is kept of them, {spell(flow)} for blocks on "
-                f"their way), and {free:,} are free: free some, or use {option('device', 'cpu')}."
+                f"{state + in_flight + unused:,} bytes of GPU memory are needed to send {n:,} rows "
+                f"in blocks ({spell(state)} for what is kept of them, {spell(in_flight)} for blocks "
+                f"on their way), and {free:,} are free: free some, or use {option('device', 'cpu')}."
             )
-        return cls(free, rows, n_blocks, state, flow, unused)
+        return cls(free, rows, n_blocks, state, in_flight, unused)
 
     @property
     def left(self) -> int:
         """Bytes for rows that stay, and for clusters."""
-        return self.free - self.state - self.flow - self.unused
+        return self.free - self.state - self.in_flight - self.unused
 
     def divide(self, rows: Sequence[int], fp16_rows: Sequence[int], clusters: int) -> Division:
         """Decide which blocks stay, beside clusters that take this many bytes.

@@ -115,10 +115,10 @@ class Sender:
         A block that was sent is valid until the next one is requested.
         """
         wanted = sorted(wanted)
-        held, absent = (
+        on_device, absent = (
             [p for p in wanted if (p in self.resident) == resident] for resident in (True, False)
         )
-        order = [p if p in self.resident else None for p in mingled(held, absent)]
+        order = [p if p in self.resident else None for p in mingled(on_device, absent)]
         return self._given(self.host.blocks(absent), order)
 
     def send(

@@ -55,12 +55,12 @@ def frame_kernel(
     there = i < m
     step = (n // m).to(tl.int64)
     at = X + i[:, None] * step * d
-    few = X + (tl.arange(0, SOME) * m // SOME)[:, None] * step * d
+    sampled = X + (tl.arange(0, SOME) * m // SOME)[:, None] * step * d
     reach = tl.zeros((ROWS,), tl.float64)
     for first in range(0, d, BLOCK):
         f = first + tl.arange(0, BLOCK)
         column = (f < d)[None, :]
-        some = tl.load(few + f[None, :], mask=column, other=0.0).to(tl.float64)
+        some = tl.load(sampled + f[None, :], mask=column, other=0.0).to(tl.float64)
         median = ranked(some, SOME // 2)
         x = tl.load(at + f[None, :], mask=there[:, None] & column, other=0.0).to(tl.float64)
         away = tl.where(there[:, None] & column, tl.abs(x - median[None, :]), 0.0)

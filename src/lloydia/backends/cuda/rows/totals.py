@@ -116,8 +116,8 @@ def cost_kernel(D, weights, largest, out, run_state, n, bits, labels, seen, k):
         tl.store(out + 3, exponent.to(tl.int64))
     if seen is not None and n_missing(seen, k) > 0:
         for block in range(tl.program_id(0), tl.cdiv(n, BLOCK), tl.num_programs(0)):
-            again = block * BLOCK + tl.arange(0, BLOCK)
-            see(labels, again, again < n, seen)
+            block_rows = block * BLOCK + tl.arange(0, BLOCK)
+            see(labels, block_rows, block_rows < n, seen)
 
 
 def programs(D: torch.Tensor, batch_size: int) -> tuple[int, int, int]:

@@ -43,12 +43,12 @@ def enter() -> None:
     """
     if getattr(_here, "entered", False):
         return
-    held, device, library = c_void_p(), c_int(), driver()
-    refuse(library.cuCtxGetCurrent(byref(held)), "name a thread's context")
-    if not held.value:
+    context, device, library = c_void_p(), c_int(), driver()
+    refuse(library.cuCtxGetCurrent(byref(context)), "name a thread's context")
+    if not context.value:
         refuse(library.cuDeviceGet(byref(device), torch.cuda.current_device()), "name a device")
-        refuse(library.cuDevicePrimaryCtxRetain(byref(held), device), "give a device's context")
-        refuse(library.cuCtxSetCurrent(held), "enter a device's context")
+        refuse(library.cuDevicePrimaryCtxRetain(byref(context), device), "give a device's context")
+        refuse(library.cuCtxSetCurrent(context), "enter a device's context")
     _here.entered = True
 
 

@@ -49,8 +49,8 @@ def bank_swizzled(x, in_tile, EACH: tl.constexpr):
         x = swapped(x.reshape(ROWS, COLUMNS // 2, 2), in_tile % 2 == 1)
     if EACH > 2:
         tl.static_assert(EACH == 4)
-        halves = x.reshape(ROWS, COLUMNS // 4, 2, 2).permute(0, 1, 3, 2)
-        x = swapped(halves, (in_tile // 2 % 2 == 1)[:, :, None]).permute(0, 1, 3, 2)
+        pairs = x.reshape(ROWS, COLUMNS // 4, 2, 2).permute(0, 1, 3, 2)
+        x = swapped(pairs, (in_tile // 2 % 2 == 1)[:, :, None]).permute(0, 1, 3, 2)
     return x.reshape(ROWS, COLUMNS)
 
 
