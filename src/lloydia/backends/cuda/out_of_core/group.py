@@ -65,8 +65,8 @@ class Plan:
         text = (
             f"out of core on {self.name}: {spell(self.whole)} of rows, {spell(room.free)} free "
             f"({spell(room.state)} what is kept of each row, {spell(room.in_flight)} blocks on "
-            f"their way): {len(self.passes.rows):,} of {room.n_blocks:,} blocks of {room.rows:,} rows "
-            f"stay on the GPU, {count:,} ({spell(size)}) are sent in every pass"
+            f"their way): {len(self.passes.rows):,} of {room.n_blocks:,} blocks of {room.rows:,} "
+            f"rows stay on the GPU, {count:,} ({spell(size)}) are sent in every pass"
         )
         if not self.iterations.fp16_rows:
             return text

@@ -111,8 +111,9 @@ class Room:
         if state + in_flight + unused > free:
             raise MemoryError(
                 f"{state + in_flight + unused:,} bytes of GPU memory are needed to send {n:,} rows "
-                f"in blocks ({spell(state)} for what is kept of them, {spell(in_flight)} for blocks "
-                f"on their way), and {free:,} are free: free some, or use {option('device', 'cpu')}."
+                f"in blocks ({spell(state)} for what is kept of them, {spell(in_flight)} for "
+                f"blocks on their way), and {free:,} are free: free some, or use "
+                f"{option('device', 'cpu')}."
             )
         return cls(free, rows, n_blocks, state, in_flight, unused)
 
