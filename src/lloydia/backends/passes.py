@@ -60,7 +60,7 @@ class Passes(ABC):
     ----------
     parts : sequence of blocks
     seen : dict
-        Rows that were asked for in this seeding, by block and number.
+        Rows that this seeding has read, by block and number.
     """
 
     parts: Sequence[Any]
@@ -103,7 +103,7 @@ class Passes(ABC):
         return found
 
     def _rows(self, wanted: Mapping[int, list[int]]) -> dict[int, NDArray]:
-        """Return some rows: a candidate may be asked for again, and is not read again."""
+        """Return some rows; those read before in this seeding are not read again."""
         new = {p: [i for i in rows if (p, i) not in self.seen] for p, rows in wanted.items()}
         for p, block in self.host.blocks(p for p, rows in new.items() if rows):
             self.seen |= {(p, i): block[i] + 0.0 for i in new[p]}

@@ -58,7 +58,7 @@ def test_kernels_on_disk_depend_on_the_source_of_all_that_they_call():
     assert {
         "cpu/simd/limbs.py", "cpu/scan/bounds.py", "cpu/runtime/compiled.py",
         "lloydia/exact/certificate.py", "lloydia/algorithms/filtering.py",
-        "lloydia/images/dither.py", "lloydia/metrics/dense_kernel.py",
+        "lloydia/metrics/dense_kernel.py",
     } <= names  # fmt: skip
 
     @kernel

@@ -1,13 +1,13 @@
 """The order of rows along a Hilbert curve: neighbours on it are neighbours in space.
 
-A feature is cut into ``2**bits`` steps, of the same width for all features, since distances do not
-know one feature from another.  The steps' numbers become the position on the curve by Skilling's
+A feature is cut into ``2**bits`` steps, of the same width for all features, because distances treat
+all features alike.  The numbers of the steps become the position on the curve by Skilling's
 transformation ("Programming the Hilbert curve", AIP Conf. Proc. 707, 2004), many rows at a time
-without branches; positions are sorted by their digits from the last to the first, each block of
-rows counting and placing its own.
+without branches.  Positions are sorted by their digits from the last to the first; each block of
+rows counts its digits and places its own rows.
 
-The order is a matter of speed alone: where features are far apart in scale, or there are more of
-them than bits, it only becomes worse.
+The order only changes speed.  If the scales of features differ much, or there are more features
+than bits, the order is less useful, but still valid.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ __all__ = ["curve_order"]
 
 EachBlock = Callable[..., None]
 
-# Rows that are transformed together.
+# Rows that are transformed at a time.
 STRIP = 512
 
 DIGIT = 12
 
-# Digits of a position, for few features and for more: what lies in one step is left as it is.
+# Digits of a position, for up to FEW_FEATURES features and for more.
 FEW_FEATURES, DIGITS = 4, (2, 3)
 
-# Nanoseconds a row, for counting too: both must see the same blocks.
+# Nanoseconds a row, for counting and placing: both passes must use the same blocks.
 PLACING = 3.0
 
-# Rows from which the range of the features is taken, and the part beyond it on either side.
+# Rows that the range of the features is estimated from, and the share beyond it on either side.
 SAMPLE = 4096
 BEYOND = 1 / 256
 
@@ -60,9 +60,10 @@ def curve_order(X: NDArray, each_block: EachBlock) -> NDArray:
 
 
 def frame(X: NDArray, bits: int) -> tuple[NDArray[np.float64], float]:
-    """Return where each feature's first step begins, and the steps in a unit.
+    """Return where the first step of each feature begins, and the steps in a unit.
 
-    From a sample: a few rows far away must not widen the steps.  They go into the outermost ones.
+    A sample gives the range, and a small share of it on either side is ignored: a few rows far away
+    must not widen the steps.  They go into the outermost ones.
     """
     sample = np.sort(X[:: max(1, len(X) // SAMPLE)].astype(np.float64), axis=0)
     beyond = int(len(sample) * BEYOND)

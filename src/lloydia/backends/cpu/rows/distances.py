@@ -13,7 +13,7 @@ from lloydia.backends.cpu.simd.row_lanes import LANES, add_squares
 
 __all__ = ["own_distances", "own_of", "sparse_own", "squared_distances"]
 
-# Rows at a time: their distances are written to memory of their own, which nothing else shares.
+# Rows at a time, whose distances are written to memory that no other thread uses.
 TILE = 256
 
 

@@ -11,7 +11,7 @@ from lloydia.backends.cpu.runtime.counting import upto
 
 __all__ = ["EVERY", "canonical_row", "distance", "load"]
 
-# Given as a list of rows it means all of them.
+# As a list of rows it stands for all rows.
 EVERY = np.empty(0, dtype=np.int64)
 
 

@@ -35,9 +35,9 @@ __all__ = [
 
 
 def sources() -> list[Path]:
-    """Return the source files of all kernels and of all functions that they call."""
+    """Return the source files of the functions that kernels call in other files than their own."""
     package = Path(__file__).resolve().parents[3]
-    folders = ("algorithms", "backends/cpu", "exact", "images", "metrics")
+    folders = ("algorithms", "backends/cpu", "exact", "metrics")
     return sorted(path for folder in folders for path in (package / folder).rglob("*.py"))
 
 
@@ -168,38 +168,38 @@ def part(typingctx, array, start, stop=None):
     signature = array(array, types.int64, types.none if open_end else types.int64)
 
     def codegen(context, builder, sig, args):
-        whole, start, stop = args
-        shape, strides = (builder.extract_value(whole, i) for i in (5, 6))
+        parent, start, stop = args
+        shape, strides = (builder.extract_value(parent, i) for i in (5, 6))
         length = builder.extract_value(shape, 0)
 
         def within(place):
             return builder.select(builder.icmp_signed("<", place, length), place, length)
 
         start, stop = within(start), length if open_end else within(stop)
-        data = builder.extract_value(whole, 4)
+        data = builder.extract_value(parent, 4)
         place = builder.ptrtoint(data, length.type)
         place = builder.add(place, builder.mul(start, builder.extract_value(strides, 0)))
         count = length = builder.sub(stop, start)
         for axis in range(1, array.ndim):
             count = builder.mul(count, builder.extract_value(shape, axis))
         shape = builder.insert_value(shape, length, 0)
-        nobody = [whole.type.elements[i](None) for i in (0, 1)]
+        nobody = [parent.type.elements[i](None) for i in (0, 1)]
         fields = *nobody, count, None, builder.inttoptr(place, data.type), shape
         for i, value in enumerate(fields):
-            whole = builder.insert_value(whole, value, i) if value else whole
-        return whole
+            parent = builder.insert_value(parent, value, i) if value else parent
+        return parent
 
     return signature, codegen
 
 
 def _chosen(a, b, sign: str):
     """Return the code of ``b if b SIGN a else a`` for two integers, or two numbers."""
-    whole = isinstance(a, types.Integer) and isinstance(b, types.Integer)
-    kind: Any = types.int64 if whole else types.float64
+    integers_only = isinstance(a, types.Integer) and isinstance(b, types.Integer)
+    kind: Any = types.int64 if integers_only else types.float64
 
     def codegen(context, builder, sig, args):
         a, b = args
-        compare = builder.icmp_signed if whole else builder.fcmp_ordered
+        compare = builder.icmp_signed if integers_only else builder.fcmp_ordered
         return builder.select(compare(sign, b, a), b, a)
 
     return kind(kind, kind), codegen

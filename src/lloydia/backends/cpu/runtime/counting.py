@@ -31,8 +31,8 @@ UPTO = Upto()
 @register_model(Upto)
 class _Model(models.StructModel):
     def __init__(self, manager, kind):
-        whole = types.int64
-        members = [("at", types.CPointer(whole)), ("stop", whole), ("step", whole)]
+        integer = types.int64
+        members = [("at", types.CPointer(integer)), ("stop", integer), ("step", integer)]
         super().__init__(manager, kind, members)
 
 

@@ -1,11 +1,11 @@
-"""Compiled kernels on disk: whole or not used, and never a reason for a fit to end.
+"""Compiled kernels on disk: a file is complete or not used, and no error of the cache ends a fit.
 
-The cache saves time only.  Where its folder cannot be written, or a file of it is damaged, kernels
-are compiled anew, a damaged file is replaced, and one warning names the folder.
+The cache only saves time.  If its folder cannot be written, or a file in it is damaged, kernels are
+compiled again, a damaged file is replaced, and one warning names the folder.
 
 Each file begins with a digest of the rest, so that an empty, truncated or altered one is never
-loaded.  A data file holds its key beside the kernel: two processes that write the same index at
-once may give one name to two kernels, and neither of them loads the other's.
+loaded.  A data file has its key beside the kernel: if two processes write the same index at the
+same time, one name may belong to two kernels, and neither process loads the other's.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["Cache"]
 
 DIGEST_BYTES = 16
 
-# What has been warned of in this process: once of each.
+# The kinds of warnings that this process has shown: each is shown once.
 _warned: set[str] = set()
 
 
@@ -75,7 +75,7 @@ class Files(IndexDataCacheFile):
             version, stamp, names = unsealed(self._index_path)
         except FileNotFoundError:
             return {}
-        # Of another release of Numba the types in the keys may not be there any more.
+        # Keys of another release of Numba may have types that no longer exist.
         fresh = version == self._version and stamp == self._source_stamp
         return pickle.loads(names) if fresh else {}
 
@@ -84,13 +84,13 @@ class Files(IndexDataCacheFile):
 
 
 class Cache(FunctionCache):
-    """Kernels on disk, read without what only a compiler needs.
+    """Kernels on disk, loaded without the parts of Numba that only a compiler needs.
 
-    Numba first declares all that a kernel might call, which takes as long as to read a dozen of
-    them; it does so as well before it compiles one that is not there.
+    Numba declares all functions that a kernel might call before it loads one, which takes as long
+    as loading a dozen kernels.  Here it does so only before it compiles.
     """
 
-    # Whether kernels count references to arrays: what counts them is compiled in every process.
+    # Whether kernels count references to arrays, for which every process compiles some functions.
     counts = True
 
     def __init__(self, function: Any) -> None:
@@ -103,19 +103,19 @@ class Cache(FunctionCache):
         if self.counts:
             rtsys.initialize(target_context)
         try:
-            # Windows denies access to a file that another process replaces at that moment.  Numba's
-            # guard takes it for a kernel that is not there.
+            # Windows denies access to a file while another process replaces it.  Numba's guard then
+            # reports that there is no kernel.
             with self._guard_against_spurious_io_errors():
                 return self._load_overload(sig, target_context)
         except OSError as error:
             self._warn("read", _reason(error))
         except Exception:
-            # A file that is whole, of another release of Numba's parts, cannot be built up again.
+            # A complete file may have objects of another release of Numba, which cannot be loaded.
             self._warn("damaged", "a file in it is damaged")
         return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep a compiled kernel, where its folder can be written."""
+        """Write a compiled kernel, if its folder can be written."""
         try:
             with self._guard_against_spurious_io_errors():
                 self._save_overload(sig, data)
@@ -138,12 +138,12 @@ class Cache(FunctionCache):
 
 
 def seal(path: str, content: Any) -> None:
-    """Write a file as a whole, under a digest.
+    """Write a file under another name, with a digest, and rename it.
 
     Raises
     ------
     OSError
-        It cannot be written; no part of it is left.
+        The file cannot be written; no part of it remains.
     """
     data = dumps(content)
     temporary = f"{path}.tmp.{secrets.token_hex(8)}"
@@ -158,14 +158,14 @@ def seal(path: str, content: Any) -> None:
 
 
 def unsealed(path: str) -> Any:
-    """Return what :func:`seal` wrote.
+    """Return the content that :func:`seal` wrote.
 
     Raises
     ------
     DamagedError
-        The file is not whole.
+        The file is empty, truncated or altered.
     OSError
-        It cannot be read.
+        The file cannot be read.
     """
     with open(path, "rb") as stream:
         data = memoryview(stream.read())

@@ -137,8 +137,8 @@ def prefilter_rows(
     d = X.shape[1]
     even = d + d % 2
     n_steps = -(-n_head_pairs // TILE)
-    most_rows = max(1, min(16, BLOCK_BYTES // (PAIR * n_steps * KIB // TILE))) * PAIR
-    block = min(most_rows, -(-(stop - start) // PAIR) * PAIR)
+    max_rows = max(1, min(16, BLOCK_BYTES // (PAIR * n_steps * KIB // TILE))) * PAIR
+    block = min(max_rows, -(-(stop - start) // PAIR) * PAIR)
     y = aligned(PAIR * even).reshape(2, even, GROUP)
     for g in upto(2 if even > d else 0):
         y[g, d] = np.float32(0.0)

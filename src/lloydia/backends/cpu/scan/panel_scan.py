@@ -39,10 +39,10 @@ def scratch_for(
         Whether the scores of all rows are kept, for :func:`bound_framed`.
     """
     size = d * itemsize
-    most_groups = BLOCK_BYTES // (4 * GROUP * d)
+    max_groups = BLOCK_BYTES // (4 * GROUP * d)
     if size <= PREFETCHED_BYTES:
-        most_groups = NEAR_BYTES // (GROUP * (4 * d + 2 * size))
-    block = min(max(2, min(16, most_groups)), -(-n // GROUP)) * GROUP
+        max_groups = NEAR_BYTES // (GROUP * (4 * d + 2 * size))
+    block = min(max(2, min(16, max_groups)), -(-n // GROUP)) * GROUP
     places = -(-n // block) * block if bounded else block
     numbers = 3 * places + block * (0 if cache else 1 + d)
     return block, places, np.empty(numbers + 64 // 4, np.float32)

@@ -105,9 +105,9 @@ def dense_scanner(run: ScanState, X: NDArray) -> Callable[..., int]:
     k, d = run.used.shape
     own = X is run.dataset.X
     tiled = tile_scores.AMX and d >= TILED_FEATURES and k >= TILED_CENTERS
-    # Where rows are cached framed, they are few.
-    few = run.framed_cache is not None
-    bf16 = tiled or (tile_scores.AVAILABLE and not few and k >= TILED_CENTERS)
+    # Only small data sets have a framed cache.
+    small = run.framed_cache is not None
+    bf16 = tiled or (tile_scores.AVAILABLE and not small and k >= TILED_CENTERS)
     prefilter = bf16 and d >= tile_scores.PREFILTER_FEATURES and k * d >= PREFILTER_NUMBERS
     useful = prefilter and (not own or run.bf16_prefilter.useful())
     cache = run.framed_cache if own and not (tiled or prefilter) else None

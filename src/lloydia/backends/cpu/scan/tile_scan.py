@@ -204,8 +204,8 @@ def tile_scan(
     even = d + d % 2
     # Tiles take the points of two groups.
     pair = 2 * GROUP
-    most_rows = max(1, min(8, BLOCK_BYTES // (4 * pair * d))) * pair
-    block = min(most_rows, -(-(stop - start) // pair) * pair)
+    max_rows = max(1, min(8, BLOCK_BYTES // (4 * pair * d))) * pair
+    block = min(max_rows, -(-(stop - start) // pair) * pair)
     y = aligned(block * even).reshape(block // GROUP, even, GROUP)
     for g in range(len(y) if even > d else 0):
         y[g, d] = np.float32(0.0)

@@ -1,8 +1,8 @@
 """Matrix units: Intel's AMX, tiles of bfloat16.
 
-A tile instruction takes 16 points, 16 centres and 32 columns; it is some twenty times faster than
-the vector units, so that three products for one of float32 still win.  Layouts are those of
-:mod:`pairs`.
+A tile instruction multiplies 16 rows, 16 centres and 32 columns.  It is some twenty times faster
+than the vector units, so that three products instead of one in float32 still take less time.
+Layouts are those of :mod:`pairs`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ POINTER = BYTE.as_pointer()
 
 
 def _permitted() -> bool:
-    """Ask Linux for the tile registers' state, which is off until a process asks."""
+    """Request the tile registers from Linux; return whether this process may use them."""
     arch_prctl, request, tile_data = 158, 0x1023, 18
     units = compiled_for("amx-bf16") and compiled_for("avx512f")
     if not (units and sys.platform == "linux"):

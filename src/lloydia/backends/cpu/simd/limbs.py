@@ -121,9 +121,9 @@ def _move(builder, value, limbs, grid, clusters):
     nothing = ir.Constant(_DOUBLES, [0.0] * WIDTH)
     with cgutils.for_range(builder, end, start=first) as loop:
         value = builder.load(rest)
-        whole = builder.fadd(builder.fmul(value, inverse), _SHIFT)
-        whole = builder.fsub(whole, _SHIFT)
-        integer = builder.fptosi(whole, _INTEGERS)
+        rounded = builder.fadd(builder.fmul(value, inverse), _SHIFT)
+        rounded = builder.fsub(rounded, _SHIFT)
+        integer = builder.fptosi(rounded, _INTEGERS)
         offset = builder.mul(loop.index, pitch)
 
         def change(cluster, operation):
@@ -133,7 +133,7 @@ def _move(builder, value, limbs, grid, clusters):
         change(new, builder.add)
         with builder.if_then(builder.icmp_signed("!=", old, _ADDRESS(0))):
             change(off, builder.sub)
-        value = builder.fsub(value, builder.fmul(whole, quantum))
+        value = builder.fsub(value, builder.fmul(rounded, quantum))
         builder.store(builder.fmul(value, steps), rest)
         some = builder.bitcast(builder.fcmp_unordered("!=", value, nothing), ir.IntType(WIDTH))
         with builder.if_then(builder.icmp_unsigned("==", some, ir.IntType(WIDTH)(0))):

@@ -1,9 +1,9 @@
 """The integers of :mod:`lloydia.exact.sums`, row by row.
 
 A row that changes cluster is subtracted from the old one's sums and added to the new one's,
-exactly.  Every thread has sums of its own; their total is what they would be in any other split.
-One thread may subtract what another added, so a thread's sums wrap around modulo ``2**64``; the
-total does not.
+exactly.  Every thread has sums of its own, and their total does not depend on which thread added a
+row.  One thread may subtract what another added, so a thread's sums wrap around modulo ``2**64``;
+the total does not.
 """
 
 from __future__ import annotations
