@@ -84,7 +84,7 @@ class BlockMemory:
         if self.shared.totals is None:
             clusters.begin(k)
             self.shared.totals = clusters.sums, clusters.touched
-        clusters.sums, clusters.touched = self.shared.totals
+        clusters.use(*self.shared.totals)
 
     def framed_cache(self, dataset: Dataset) -> None:
         """Return None: the rows do not stay in memory."""

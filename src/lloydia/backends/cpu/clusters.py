@@ -12,7 +12,7 @@ from lloydia.backends.cpu.rows.dataset import Dataset
 from lloydia.backends.cpu.rows.features import EVERY
 from lloydia.backends.cpu.scan.centers import aligned
 from lloydia.backends.cpu.simd.limbs import padded
-from lloydia.backends.cpu.update import sums
+from lloydia.backends.cpu.update import sums as kernels
 from lloydia.backends.cpu.update.means import finish, summarise
 from lloydia.exact.means import means
 
@@ -56,10 +56,18 @@ class Clusters:
         dataset = self.dataset
         # Aligned, so that no two threads write to one cache line.
         shape = dataset.n_threads, dataset.grid.n_limbs, k, padded(dataset.n_features + 1)
-        self.sums = aligned(shape, np.int64)
-        self.sums[:] = 0
-        self.touched = aligned((dataset.n_threads, -(-k // 64) * 64), np.bool_)
-        self.touched[:] = True
+        sums, touched = aligned(shape, np.int64), aligned((shape[0], -(-k // 64) * 64), np.bool_)
+        sums[:] = 0
+        touched[:] = True
+        self.use(sums, touched)
+
+    def use(self, sums: NDArray[np.int64], touched: NDArray[np.bool_]) -> None:
+        """Use these arrays, which may be shared by several data sets."""
+        self.sums, self.touched = sums, touched
+        dataset = self.dataset
+        # Looked up once a run, because an iteration on few rows takes some microseconds.
+        self._fixed = dataset.scaled_weights, dataset.fixed_point_grid
+        self._kernel = kernels.sparse_accumulate if dataset.sparse else kernels.accumulate
 
     def move(
         self,
@@ -84,11 +92,9 @@ class Clusters:
             The new labels.
         labels : IN/OUT, ndarray (n,), int32
         """
-        dataset = self.dataset
-        kernel = sums.sparse_accumulate if dataset.sparse else sums.accumulate
-        return kernel(
-            dataset.X, rows, start, stop, dataset.scaled_weights, dataset.fixed_point_grid, fresh,
-            labels, self.sums[thread], self.touched[thread],
+        return self._kernel(
+            self.dataset.X, rows, start, stop, *self._fixed, fresh, labels, self.sums[thread],
+            self.touched[thread],
         )  # fmt: skip
 
     @cached_property

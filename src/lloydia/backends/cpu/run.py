@@ -19,7 +19,6 @@ from lloydia.backends.cpu.memory import OwnMemory, RunMemory
 from lloydia.backends.cpu.rows.dataset import NONE, Dataset
 from lloydia.backends.cpu.rows.features import EVERY
 from lloydia.backends.cpu.scan import tile_scores
-from lloydia.backends.cpu.scan.centers import Packed
 from lloydia.backends.cpu.scan.framed_cache import FramedCache
 from lloydia.backends.cpu.scan.scanners import Bf16Prefilter
 from lloydia.backends.cpu.steps import Tally, maker
@@ -90,15 +89,6 @@ class Run:
         self.D: NDArray[np.float64] = NONE
         self._fresh: NDArray[np.int32] = np.empty((dataset.n_threads, 0), dtype=np.int32)
         self.labels_in_tiles = False
-
-    @property
-    def packed(self) -> Packed | None:
-        """The centres as the scan reads them."""
-        return self.memory.packed
-
-    @packed.setter
-    def packed(self, packed: Packed | None) -> None:
-        self.memory.packed = packed
 
     @cached_property
     def tiles(self) -> Tiles:

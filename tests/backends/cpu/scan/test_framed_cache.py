@@ -33,7 +33,7 @@ def test_a_frame_is_kept_while_centres_are_near_1_in_it(n, dtype):
             assert found == right
             assert (engine.labels() == oracle.labels()).all()
             assert (engine.centers() == oracle.centers()).all()
-            frames.append(engine.run.packed.frame)
+            frames.append(engine.run.memory.packed.frame)
     assert engine.run.framed_cache.frame is frames[-1]
     assert frames[2] is not frames[3]
     assert frames[4] is frames[5] is frames[7]

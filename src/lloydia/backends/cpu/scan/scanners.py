@@ -38,6 +38,12 @@ PREFILTER_NUMBERS = 6000
 IDLE = 15
 
 
+class PackedMemory(Protocol):
+    """Where the centres are as the scan reads them; see :class:`memory.RunMemory`."""
+
+    packed: Packed | None
+
+
 class ScanState(Protocol):
     """Centres, and what their scans keep for the next one; see :class:`run.Run`.
 
@@ -46,8 +52,8 @@ class ScanState(Protocol):
     dataset : Dataset
     used : ndarray of shape (k, d)
         The centres that rows are assigned to.
-    packed : Packed or None
-        The centres as the scan reads them.
+    memory : PackedMemory
+        Where the packed centres are.
     framed_cache : FramedCache or None
     scan : tuple
         The rows in the framed cache, the packed centres, and the scan made for both.
@@ -57,9 +63,11 @@ class ScanState(Protocol):
     dataset: Dataset
     used: NDArray
     framed_cache: FramedCache | None
-    packed: Packed | None
     scan: tuple[Any, Any, Any]
     bf16_prefilter: Bf16Prefilter
+
+    @property
+    def memory(self) -> PackedMemory: ...
 
 
 class Bf16Prefilter:
@@ -102,7 +110,8 @@ def scanner(run: ScanState) -> Callable[..., int]:
 
 def dense_scanner(run: ScanState, X: NDArray) -> Callable[..., int]:
     """Return the scan for dense rows `X`, which may be others, and the centres of a run."""
-    k, d = run.used.shape
+    used, memory = run.used, run.memory
+    k, d = used.shape
     own = X is run.dataset.X
     tiled = tile_scores.AMX and d >= TILED_FEATURES and k >= TILED_CENTERS
     # Only small data sets have a framed cache.
@@ -111,9 +120,9 @@ def dense_scanner(run: ScanState, X: NDArray) -> Callable[..., int]:
     prefilter = bf16 and d >= tile_scores.PREFILTER_FEATURES and k * d >= PREFILTER_NUMBERS
     useful = prefilter and (not own or run.bf16_prefilter.useful())
     cache = run.framed_cache if own and not (tiled or prefilter) else None
-    p = run.packed
-    if p is None or p.given is not run.used:
-        p = run.packed = pack(run.used, tiled or prefilter, run.dataset.each_block, p)
+    p = memory.packed
+    if p is None or p.given is not used:
+        p = memory.packed = pack(used, tiled or prefilter, run.dataset.each_block, p)
     rows, place, scan = run.scan
     # Packing mostly writes into the same object again, and then the scan made for it still holds.
     if rows is not X or place is not p:
