@@ -89,7 +89,7 @@ def replay(monkeypatch):
         # Only planned work is launched by number: what else there is runs as it always does.
         with monkeypatch.context() as patch:
             patch.setattr(launching, "INTERPRETED", False)
-            patch.setattr(launching, "_queue_known", driver.launch)
+            patch.setattr(launching, "_queue_compiled", driver.launch)
             return note(work)
 
     for module in (plans, recording):

@@ -41,7 +41,7 @@ def test_a_kernel_is_not_queued_on_another_device_than_its_arguments(monkeypatch
     with pytest.raises(RuntimeError, match="run on cuda:0, and its arguments are on cuda:1"):
         launching.launch(None, (1,), there)
     with pytest.raises(RuntimeError, match="run on cuda:0, and its arguments are on cuda:1"):
-        launching.launch_known(None, "a key", (1, 1, 1), there)
+        launching.launch_by_key(None, "a key", (1, 1, 1), there)
 
 
 def test_shared_memory_is_shared_out_once_a_kernel_by_the_part_that_it_needs(monkeypatch):

@@ -16,13 +16,13 @@ from table import answer, blobs, weights_of
 def kernels(monkeypatch):
     """Return the names of the kernels of few features that are launched."""
     names = []
-    launch = low_run.launch_known
+    launch = low_run.launch_by_key
 
-    def launch_known(kernel, *args, **options):
+    def launch_by_key(kernel, *args, **options):
         names.append(kernel.fn.__name__)
         launch(kernel, *args, **options)
 
-    monkeypatch.setattr(low_run, "launch_known", launch_known)
+    monkeypatch.setattr(low_run, "launch_by_key", launch_by_key)
     return names
 
 

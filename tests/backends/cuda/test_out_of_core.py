@@ -49,7 +49,7 @@ def memory(monkeypatch):
     def limit(X, rows, left=0, k=4, weights=None):
         d = X.shape[1]
         monkeypatch.setattr(room, "SMALLEST_BLOCK", rows)
-        monkeypatch.setattr(room, "LARGEST", rows * d * X.dtype.itemsize)
+        monkeypatch.setattr(room, "LARGEST_BLOCK_BYTES", rows * d * X.dtype.itemsize)
         roomy = out_of_core.out_of_core(X, weights, "cuda:0")
         clusters = Parts(roomy).group.bytes_of_clusters(k)
         free = roomy.room.state + roomy.room.in_flight + clusters + left
