@@ -100,7 +100,7 @@ def test_the_spread_before_anything_was_launched_is_not_that_of_a_guess(guess, t
         one.tolerance = tol
         one.start(start, "lloyd", True, 3)
     # The first iteration is queued with the start, and launched for the loop later.
-    assert engine.run.early
+    assert engine.run.queued_with_start
     assert engine.launched == 0
     assert engine.mean_variance() == oracle.mean_variance()
     assert engine.queue_mean_variance().n_limbs == engine.grid.n_limbs

@@ -124,7 +124,7 @@ def test_of_half_precision_copies_only_rows_that_may_change_are_sent(memory, mon
     class Counted(listed.Listed):
         def rows(self):
             rows = super().rows()
-            found.append((len(rows), self.n_ambiguous, self.n_again, self.n_wide))
+            found.append((len(rows), self.n_ambiguous, self.n_unresolved, self.n_wide))
             return rows
 
     monkeypatch.setattr(listed, "Listed", Counted)

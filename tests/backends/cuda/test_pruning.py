@@ -173,7 +173,7 @@ def test_what_is_between_iterations_makes_bounds_unknown():
         run.pruning.bounds_valid = True
         act()
         assert not run.pruning.bounds_valid
-    run.begin_again(X[:k].copy())
+    run.restart(X[:k].copy())
     assert run.pruning is None
 
 
