@@ -86,7 +86,7 @@ def test_a_faster_start_is_named_once(options, n, k, whole, seconds, said, capsy
 def test_a_faster_start_is_named_by_the_command(run, blobs, monkeypatch):
     monkeypatch.setattr(method_of, "PATIENCE", 0.0)
     monkeypatch.setattr(method_of, "ROWS_A_CLUSTER", 1)
-    monkeypatch.setattr("lloydia.backends.cpu.seeding.seeder.AT_ONCE", 0)
+    monkeypatch.setattr("lloydia.backends.cpu.seeding.seeder.MAX_DISTANCES", 0)
     plain = run("fit", "blobs.csv", "-k", 9, "--init", "k-means||")
     assert plain.err == ""
     assert run("fit", "blobs.csv", "-k", 9).err == HINT.format(9)

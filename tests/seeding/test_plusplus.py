@@ -27,7 +27,7 @@ def small_blocks():
     tests/backends/cpu/test_greedy.py looks at what is done with small data otherwise.
     """
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("lloydia.backends.cpu.seeding.seeder.FEW", 0)
+        patch.setattr("lloydia.backends.cpu.seeding.seeder.MAX_ROWS", 0)
         patch.setattr(Dataset, "block", lambda self, cost, n=None: 1 if n else 41)
         yield
 
