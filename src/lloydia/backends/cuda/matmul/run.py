@@ -93,7 +93,7 @@ class TensorRun(TensorMemory):
 
     @cached_property
     def reports(self) -> Reports:
-        """The reports on their way to the host."""
+        """The reports, which are copied to the host."""
         return Reports(self.report, self.launches_per_batch)
 
     def _begin(self, centers: NDArray | torch.Tensor) -> None:

@@ -1,4 +1,4 @@
-"""The first stage for d > 8: scores by matrix units, certified or ambiguous."""
+"""The scan for more than 8 features: scores by matrix units, then the recheck of ambiguous rows."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def tiled_top_two(
     WIDE: tl.constexpr, CHUNK: tl.constexpr, GROUP: tl.constexpr, ROWS: tl.constexpr,
     COLUMNS: tl.constexpr, SLOTS: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
-    """Return each row's two least scores, and the column of the least; rows as fp16_scores has."""
+    """Return the best two scores of each row, and the column of the best; see `fp16_scores`."""
     PARTS: tl.constexpr = COLUMNS // SLOTS
     stride = width if WIDE else CHUNK
     column, part, f = tl.arange(0, COLUMNS), tl.arange(0, HALF_NORM_WIDTH), tl.arange(0, CHUNK)
@@ -75,12 +75,12 @@ def scan_kernel(
     run_state, WIDE: tl.constexpr, CHUNK: tl.constexpr, GROUP: tl.constexpr, ROWS: tl.constexpr,
     COLUMNS: tl.constexpr, SLOTS: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
-    """Write each row's two least scores, and the column of the least.
+    """Write the best two scores of each row, and the column of the best.
 
-    Rows stay in place, or, if WIDE, are read again for every tile of centres, chunk by chunk.
+    Rows stay in registers; if WIDE, they are loaded again for every tile of centres, by chunks.
     """
     stride = width if WIDE else CHUNK
-    # Not a return: rows are on their way while this is waited for.
+    # No early return: the loads of rows below are already in flight.
     wait_for_previous_kernel()
     stopped = tl.load(item_state(run_state) + STOPPED) != 0
     batch_item = tl.program_id(2).to(tl.int64)
@@ -125,14 +125,15 @@ class TensorScan:
     resident : bool
         Whether :mod:`resident_scan` is the first stage.
     scores : float32 tensor of shape (2, n)
-        The two least scores of each row, or :attr:`packed_scores`.
+        The best two scores of each row, or :attr:`packed_scores`.
     found : int32 tensor of shape (n,)
-        The column of the least, unless `packed_scores` names it.
+        The column of the best score, unless `packed_scores` has it.
     small : bool
-        Whether one stage follows, :mod:`recheck_all`; then it has no `unresolved` and no
+        Whether :mod:`recheck_all` alone rechecks rows, so that there are no `unresolved` and no
         `candidates`.
     inline_exact : bool
-        Whether the last stage is part of the one before; then it has no `recheck_exact`.
+        Whether :mod:`recheck_pairs` also takes the unresolved rows, so that there is no
+        `recheck_exact`.
     """
 
     unresolved: torch.Tensor
@@ -142,7 +143,7 @@ class TensorScan:
     def __init__(self, rows: RowsWithFp16, k: int) -> None:
         if rows.fp16_rows is None:
             rows.fp16_rows = Fp16Rows(rows)
-        # The rows may know of this, or of what it is part of: that of the halves is no reference.
+        # A weak reference to the rows, since they may hold this scan.
         self.rows, self.fp16_rows = rows.fp16_rows.rows, rows.fp16_rows
         self.tiling = Tiling.choose(self.fp16_rows.width)
         self.resident = is_resident(self.fp16_rows.width, k)
@@ -169,12 +170,12 @@ class TensorScan:
 
     @property
     def packed_scores(self) -> torch.Tensor:
-        """What :mod:`resident_scan` finds of each row: int64 of shape (n,)."""
+        """The result of :mod:`resident_scan` for each row: int64 of shape (n,)."""
         return self.scores.view(-1).view(torch.int64)
 
     @property
     def memory(self) -> Scratch:
-        """All that it needs beside the rows, and what of it begins with zeros."""
+        """All memory besides the rows, and which of it begins with zeros."""
         centers = self.centers
         parts, zeros = tensors_of(self, centers), [centers.partial, centers.tickets]
         if not self.inline_exact:
@@ -190,15 +191,15 @@ class TensorScan:
         changed_old: torch.Tensor,
         run_state: torch.Tensor,
     ) -> None:
-        """Queue one assignment to `centers`, of the rows' ``wide`` type.
+        """Queue one assignment to `centers`, in the rows' ``wide`` type.
 
-        Of shape (k, d), or (batch_size, k, d); labels and lists have room for all rows.
+        Centres have shape (k, d), or (batch_size, k, d); labels and lists have room for all rows.
         """
         self.pack(centers, run_state)
         self.assign(centers, labels, changed_rows, changed_old, run_state)
 
     def pack(self, centers: torch.Tensor, run_state: torch.Tensor) -> None:
-        """Queue the packing of `centers`, which all that follows takes them from."""
+        """Queue the packing of `centers`, which all later stages read."""
         self.centers.pack(self.fp16_rows, centers, run_state)
 
     def assign(
@@ -209,7 +210,7 @@ class TensorScan:
         changed_old: torch.Tensor,
         run_state: torch.Tensor,
     ) -> None:
-        """Queue one assignment, as :meth:`scan` does, to `centers` that are packed."""
+        """Queue one assignment, as :meth:`scan` does, to `centers` that are packed already."""
         lists = (labels, changed_rows, changed_old)
         self.score_and_certify(*lists, run_state)
         if self.small:
@@ -226,9 +227,9 @@ class TensorScan:
         changed_old: torch.Tensor,
         run_state: torch.Tensor,
     ) -> None:
-        """Queue what half precision can say: it lists the ambiguous rows.
+        """Queue the scores and the certification, which lists the ambiguous rows.
 
-        Also their candidates, unless one stage follows.  The centres are those that are packed.
+        Unless `small`, candidates are searched as well.  The centres are those that are packed.
         """
         self.score(run_state)
         certify(self, labels, changed_rows, changed_old, run_state)
@@ -236,7 +237,7 @@ class TensorScan:
             self.nominate(run_state)
 
     def nominate(self, run_state: torch.Tensor) -> None:
-        """Queue the candidates of the ambiguous rows."""
+        """Queue the search for candidates of the ambiguous rows."""
         nominate(
             self.fp16_rows, self.centers, self.ambiguous, self.unresolved, self.candidates,
             run_state,
@@ -254,9 +255,9 @@ class TensorScan:
         changed_old: torch.Tensor,
         run_state: torch.Tensor,
     ) -> None:
-        """Queue the verdict on the ambiguous rows, by D to their candidates; not where `small`.
+        """Queue the recheck of the ambiguous rows by D to their candidates; not where `small`.
 
-        `rows` may be some only, by whose numbers `ambiguous` and all that follow it go.
+        `rows` may be some rows only; then the lists and labels go by their numbers.
         """
         lists = (labels, changed_rows, changed_old)
         last = (self.centers, unresolved) if self.inline_exact else None

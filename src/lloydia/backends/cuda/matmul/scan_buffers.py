@@ -1,4 +1,4 @@
-"""What the stages of a scan hand each other: scores, and the rows that are ambiguous."""
+"""What the stages of a scan pass on: scores, and the list of ambiguous rows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["ScanBuffers", "Tiling"]
 
 @dataclass(frozen=True)
 class Tiling:
-    """How the first stage is cut; `registers` lets several programs share a multiprocessor."""
+    """How the scan is tiled; `registers` lets several programs share a multiprocessor."""
 
     rows: int
     columns: int
@@ -28,7 +28,7 @@ class Tiling:
 
     @staticmethod
     def choose(width: int) -> Tiling:
-        """Return the fastest measured on an H200 for a width of rows."""
+        """Return the fastest tiling measured on an H200 for a width of rows."""
         if width <= 64:
             return Tiling(128, 64, 32, warps=8, stages=3, registers=80)
         if width <= WIDEST_IN_REGISTERS:
@@ -37,7 +37,7 @@ class Tiling:
 
 
 class ScanBuffers(Protocol):
-    """What :class:`matmul.scan.TensorScan` is to the kernels after its first stage; see there."""
+    """What later stages read of a :class:`matmul.scan.TensorScan`; see there."""
 
     ambiguous: torch.Tensor
     candidates: torch.Tensor

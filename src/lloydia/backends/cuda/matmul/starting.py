@@ -1,4 +1,4 @@
-"""What runs begin with: their centres, which nobody waits to look at."""
+"""The start of a run: its centres, which the host need not have read."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ INFINITY, INFINITY_DOUBLE = tl.constexpr(0x7F800000), tl.constexpr(0x7FF00000000
 
 
 class Start(NamedTuple):
-    """What a run begins with, on the device.
+    """The start of a run, on the device.
 
     Attributes
     ----------
     centers : torch.Tensor of shape (k, d)
     bounds : torch.Tensor, or None
-        Those of the rows, for centres that nobody has looked at.
+        The bounds of the rows, for centres that the host has not checked.
     """
 
     centers: torch.Tensor
@@ -41,7 +41,7 @@ def start_kernel(start, current, before, bounds, size, d, most, labels, n, zeros
     if bounds is not None:
         infinite: tl.constexpr = INFINITY_DOUBLE if x.dtype == tl.float64 else INFINITY
         ordinary = tl.abs(x.to(tl.float64)).to(tl.int64, bitcast=True) < most
-        # Kernels want numbers, also where the run is going to be refused.
+        # Kernels need finite numbers, even if the run is refused later.
         x = tl.where(ordinary, x, 0.0)
         if tl.min(ordinary.to(tl.int32), 0) == 0:
             tl.atomic_max(
@@ -63,20 +63,20 @@ def queue_start(
     zeros: torch.Tensor | None = None,
     most: int = INFINITY_DOUBLE.value,
 ) -> None:
-    """Queue a copy of starts, and that rows have no bound where theirs is not finite, or too large.
+    """Queue a copy of starts; a start that is not finite, or too large, makes bounds infinite.
 
     Parameters
     ----------
     start : tensor of shape (k, d), or (batch_size, k, d) for a batch
     current, before : tensors
-        Begin with room for it, which may be where it is; 0 where the start is not finite.
+        The copies: 0 where the start is not finite.  They may be the start itself.
     bounds : int64 tensor of shape (batch_size, 2, d), or None
         See :func:`lloydia.backends.cuda.rows.magnitudes.new_bounds`.  None where starts are known
         to be ordinary.
     labels, zeros : int32 tensor of shape (n,), int64 tensor of shape (m,), optional
-        Of a run by itself: they become -1 and 0.
+        For a single data set: they become -1 and 0.
     most : int
-        The bits of the float64 number that all starts are to be below.
+        The bits of the float64 number that bounds all starts from above.
     """
     k, d = start.shape[-2:]
     n, n_zeros = (0 if x is None else len(x) for x in (labels, zeros))

@@ -1,15 +1,15 @@
-r"""The two least scores of each row, and the column of the least, over tiles of scores.
+r"""The best (smallest) two scores of each row, and the column of the best, over tiles of scores.
 
-Of all scores of a row, name the least and bound the others.  Comparing and naming can cost as much
-as the products, so every operation a score counts.  Lay out the scores of a row as a table: a
-*slot* is a column modulo SLOTS, a *cell* is SLOTS consecutive columns (within one thread: every
-fourth pair of them), so that a slot and a cell share one score.  Keep the least score of every
-slot, and the two least cells.  The least score is in the least slot and the least cell, which name
-it.  Any other score is in another slot or in another cell: the second least of slots and cells is
-the second least score.  Scores are positive, so they are compared as integers.
+Comparing scores and naming columns can cost as much as the products, so every operation for each
+score counts.  The scores of a row form a table: a *slot* is a column modulo SLOTS, a *cell* (or
+column block) is SLOTS consecutive columns (within one thread: every fourth pair of them), so that a
+slot and a cell share one score.  The smallest score of every slot is kept, and the two best cells.
+The best score is in the best slot and in the best cell, which name its column.  Any other score is
+in another slot or in another cell: so the second best of slots and cells is the second-best score.
+Scores are positive, so they are compared as integers.
 
-Of few rows more is kept: :func:`crossed` names the three least slots and the three least cells.
-Where they cross are nine columns, and all others are bounded; where the two least of each do, four.
+For few rows more is kept: :func:`crossed` names the three best slots and the three best cells.
+They cross in nine columns, and the other scores are bounded; the two best of each cross in four.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ __all__ = [
 ]
 
 LAST = tl.constexpr(2147483647)
-# More than there are cells in a row, or than the sum of the names of all slots.
+# More than the number of cells of a row, and more than the sum of the names of all slots.
 ONE = tl.constexpr(1 << 20)
 
 
 @triton.jit
 def begin(ROWS: tl.constexpr, PARTS: tl.constexpr, SLOTS: tl.constexpr):
-    """Return the slots, the two least cells of each thread and part, and the tile of the least."""
+    """Return empty slots, the best two cells of each thread and part, and the tile of the best."""
     slots = tl.full((ROWS, SLOTS), LAST, tl.int32)
     first = tl.full((ROWS, PARTS, 4), LAST, tl.int32)
     tile = tl.zeros((ROWS, PARTS, 4), tl.int32)
@@ -47,9 +47,9 @@ def begin(ROWS: tl.constexpr, PARTS: tl.constexpr, SLOTS: tl.constexpr):
 
 @triton.jit
 def min_of_three(a, b, c):
-    """Return the least of three: one instruction, if compilers do not take it apart.
+    """Return the minimum of three 32-bit integers, signed or not.
 
-    Integers of 32 bits, with a sign or without.
+    This is one instruction, if the compiler does not split it.
     """
     UNSIGNED: tl.constexpr = a.dtype == tl.uint32
     if COMPILED:
@@ -71,9 +71,9 @@ def split_rows(table):
 
 @triton.jit
 def split_columns(table, COUNT: tl.constexpr):
-    """Return the pieces of a table along its second dimension, a power of two."""
+    """Return the COUNT parts of a table along its second dimension; COUNT is a power of two."""
     parts = (table,)
-    # Part i holds those that begin with bits of i.
+    # Part i has the columns whose highest bits are those of i.
     for level in tl.static_range(10):
         if 2**level < COUNT:
             more = ()
@@ -86,7 +86,7 @@ def split_columns(table, COUNT: tl.constexpr):
 
 @triton.jit
 def cell_of(part):
-    """Return the least score of each cell of a part of a tile."""
+    """Return the smallest score of each cell in a part of a tile."""
     ROWS: tl.constexpr = part.shape[0]
     EIGHTS: tl.constexpr = part.shape[1] // 8
     # A thread holds two neighbouring columns of every eight.
@@ -101,7 +101,7 @@ def cell_of(part):
 
 @triton.jit
 def added(slots, parts, PARTS: tl.constexpr):
-    """Return the slots with the scores of the parts of a tile."""
+    """Return the slots, updated with the scores of the parts of a tile."""
     if PARTS == 1:
         slots = tl.minimum(slots, parts[0])
     else:
@@ -112,7 +112,7 @@ def added(slots, parts, PARTS: tl.constexpr):
 
 @triton.jit
 def side_by_side(column_blocks, PARTS: tl.constexpr):
-    """Return the cells of the parts of a tile as a table: rows, parts, cells."""
+    """Return the cells of the parts of a tile as a table of rows, parts and cells."""
     ROWS: tl.constexpr = column_blocks[0].shape[0]
     tl.static_assert((PARTS == 1) | (PARTS == 2) | (PARTS == 4))
     if PARTS == 1:
@@ -129,7 +129,7 @@ def side_by_side(column_blocks, PARTS: tl.constexpr):
 
 @triton.jit
 def column_blocks_of(slots, scores, PARTS: tl.constexpr):
-    """Return the slots with a tile's scores added, and the least score of each of its cells."""
+    """Return the slots, updated with a tile, and the smallest score of each of its cells."""
     ROWS: tl.constexpr = scores.shape[0]
     SLOTS: tl.constexpr = slots.shape[1]
     keys = tl.reshape(scores.to(tl.int32, bitcast=True), (ROWS, PARTS, SLOTS))
@@ -154,16 +154,16 @@ def add_tile(slots, first, second, tile, scores, t, PARTS: tl.constexpr):
 
 @triton.jit
 def end(slots, first, second, tile):
-    """Return the least score of each row, the second least, and the column of the least.
+    """Return the best score of each row, the second best, and the column of the best.
 
-    Where two are equal, the least is the second least as well and the column is -1.
+    If several scores are equally good, the second best equals the best, and the column is -1.
     """
     SLOTS: tl.constexpr = slots.shape[1]
     PARTS: tl.constexpr = first.shape[1]
     least = tl.min(slots, 1)
     in_slot = slots == least[:, None]
     in_cell = first == least[:, None, None]
-    # How many there are, and, of one, its name.
+    # How many slots or cells are the best, and the name if it is one.
     slot = tl.sum(tl.where(in_slot, ONE + tl.arange(0, SLOTS)[None, :], 0), 1)
     name = tile * PARTS + tl.arange(0, PARTS)[None, :, None]
     cell = tl.sum(tl.sum(tl.where(in_cell, ONE + name, 0), 2), 1)
@@ -177,7 +177,7 @@ def end(slots, first, second, tile):
 
 @triton.jit
 def begin_named(ROWS: tl.constexpr, PARTS: tl.constexpr, SLOTS: tl.constexpr):
-    """Return the slots, the three least cells of each thread and part, and the tiles of two."""
+    """Return empty slots, the best three cells of each thread and part, and the tiles of two."""
     slots, first, _, tile = begin(ROWS, PARTS, SLOTS)
     return slots, first, first, first, tile, tile
 
@@ -195,7 +195,7 @@ def add_named_tile(slots, first, second, third, tile, next_tile, scores, t, PART
 
 @triton.jit
 def take_min(values, names):
-    """Return the least value of each row and the lowest name that has it; values without it."""
+    """Return the smallest value of each row and its lowest name; the other values."""
     least = tl.min(values, 1)
     name = tl.min(tl.where(values == least[:, None], names, LAST), 1)
     return least, name, tl.where(names == name[:, None], LAST, values)
@@ -203,9 +203,9 @@ def take_min(values, names):
 
 @triton.jit
 def take_cell(first, second, third, name, next_name, group):
-    """Return the least cell of each row, or -1 where it has no name, and its score; and the others.
+    """Return the best cell of each row, or -1 if it has no name, and its score; the other cells.
 
-    Of a group's cells the two least have names.  The third stays where it is, below all others.
+    The two best cells of a group have names.  The third best has none and bounds all others.
     """
     least = tl.min(first, 1)
     own = tl.min(tl.where(first == least[:, None], group, LAST), 1)
@@ -225,10 +225,10 @@ def crossing(slot, cell, SLOTS: tl.constexpr):
 
 @triton.jit
 def crossed(slots, first, second, third, tile, next_tile):
-    """Return the three least slots and the three least cells, and two bounds.
+    """Return the three best slots and the three best cells, and two bounds.
 
-    No score but where the first two of each cross is below the first bound, and none but where all
-    cross below the second.  A cell without a name is -1 (and bounds its scores).
+    Only scores where the first two of each cross are below the first bound, and only those where
+    all three cross are below the second.  A cell without a name is -1, and its score is a bound.
     """
     ROWS: tl.constexpr = slots.shape[0]
     SLOTS: tl.constexpr = slots.shape[1]
@@ -237,7 +237,7 @@ def crossed(slots, first, second, third, tile, next_tile):
     _, slot1, left = take_min(slots, column)
     _, slot2, left = take_min(left, column)
     third_slot, slot3, left = take_min(left, column)
-    # Cells of a row side by side, by thread and part; their names.
+    # The cells of a row, by thread and part, and their names.
     GROUPS: tl.constexpr = PARTS * 4
     group = tl.arange(0, GROUPS)[None, :]
     a = tl.reshape(first, (ROWS, GROUPS))

@@ -1,7 +1,7 @@
-"""The first stage for wide rows, which are read again for every tile of centres.
+"""The first stage for wide rows, which are loaded again for every tile of centres.
 
-One loop goes through the chunks of features of all tiles: those of the next tile are on their way
-while the scores of this one are compared.
+One loop goes through the chunks of features of all tiles, so that those of the next tile are
+prefetched while the scores of this one are compared.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ def wide_top_two(
     CHUNK: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, SLOTS: tl.constexpr,
     STAGES: tl.constexpr,
 ):  # fmt: skip
-    """Return each row's two least scores, and the column of the least.
+    """Return the best two scores of each row, and the column of the best.
 
-    All are where the first chunk of rows, that of the first tile, and its starts are.
+    The pointers are to the first chunk of the rows, of the first tile, and to its half norms.
     """
     PARTS: tl.constexpr = COLUMNS // SLOTS
     slots, first, second, tile = begin(ROWS, PARTS, SLOTS)
@@ -41,7 +41,7 @@ def wide_top_two(
         b = tl.load(b_at + ((t * COLUMNS).to(tl.int64) * width + skip))
         scores = tl.dot(y, b, scores)
         if skip + CHUNK == width:
-            # Not a product: what follows one in a branch would keep the unit from the next chunk.
+            # No product here: after one in a branch, the matrix unit would wait before the next.
             start = tl.load(single_at + t * COLUMNS)
             slots, first, second, tile = add_tile(
                 slots, first, second, tile, scores + start[None, :], t, PARTS
@@ -56,7 +56,7 @@ def wide_kernel(
     CHUNK: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, SLOTS: tl.constexpr,
     STAGES: tl.constexpr,
 ):  # fmt: skip
-    """Write each row's two least scores, and the column of the least."""
+    """Write the best two scores of each row, and the column of the best."""
     wait_for_previous_kernel()
     stopped = tl.load(item_state(run_state) + STOPPED) != 0
     batch_item = tl.program_id(2).to(tl.int64)
@@ -69,7 +69,7 @@ def wide_kernel(
     high_ptr += batch_item * n_tiles * COLUMNS * width
     half_norm_f32_ptr += batch_item * n_tiles * COLUMNS
     b_at = high_ptr + column[None, :] * width + f[:, None]
-    # Not a return: no branch around the loop.
+    # No early return: no branch around the loop.
     n_tiles = tl.where(stopped, 0, n_tiles)
     best_score, second_score, label = wide_top_two(
         y_at,

@@ -1,7 +1,6 @@
-"""Tensors that are parts of one: one allocation is made, and cut where it is needed.
+"""Tensors that are parts of one allocation, which are cut out when they are first used.
 
-Most launches are planned (:mod:`plans`), and need to know where an arena is, not its parts: those
-are cut when they are first asked for.
+Most launches are planned (:mod:`plans`) and need only the address of an arena, not its parts.
 """
 
 from __future__ import annotations
@@ -15,10 +14,10 @@ from lloydia.backends.cuda.runtime.launching import ceil_div
 
 __all__ = ["ALIGNED", "Arena", "Offsets", "aligned", "offsets_of_parts"]
 
-# Bytes that torch's tensors begin at multiples of, and so do parts.
+# The alignment of torch's tensors, and of parts, in bytes.
 ALIGNED = 512
 
-# What a part is; where each begins, its size, and what it is; with the size of all.
+# The kind of a part: dtype and shape.  Offsets: begin, size and kind of each part; the total size.
 Kind = tuple[torch.dtype, tuple[int, ...]]
 Offsets = tuple[dict[str, tuple[int, int, Kind]], int]
 
@@ -29,7 +28,7 @@ def aligned(size: int) -> int:
 
 
 def offsets_of_parts(**parts: Kind) -> Offsets:
-    """Return where parts begin, one after the other."""
+    """Return the offsets of parts that follow each other."""
     sizes = [dtype.itemsize * prod(shape) for dtype, shape in parts.values()]
     *begins, size = accumulate(map(aligned, sizes), initial=0)
     return dict(zip(parts, zip(begins, sizes, parts.values()))), size
@@ -47,7 +46,7 @@ class Arena:
     Attributes
     ----------
     whole : torch.Tensor
-        All of it, in bytes.
+        All its bytes.
     """
 
     def __init__(self, device: torch.device, offsets: Offsets) -> None:
@@ -55,11 +54,11 @@ class Arena:
         self.whole = torch.empty(size, dtype=torch.uint8, device=device)
 
     def begin(self, name: str) -> int:
-        """Return how far in a part begins."""
+        """Return the offset of a part."""
         return self._offsets[name][0]
 
     def address(self, name: str) -> int:
-        """Return where a part begins."""
+        """Return the address of a part."""
         return self.whole.data_ptr() + self.begin(name)
 
     def __getattr__(self, name: str) -> torch.Tensor:

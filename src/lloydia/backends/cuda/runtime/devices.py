@@ -20,20 +20,21 @@ __all__ = [
     "free_bytes",
 ]
 
-# Bytes that are not asked for: the driver takes as long to answer as iterations over few rows.
+# Requests below this many bytes are not checked: the driver takes as long to answer as iterations
+# over few rows.
 LITTLE = 1 << 24
 
-# An answer holds for so many seconds where so many times what is needed is free.
+# An answer stays valid for this many seconds if this many times the needed memory is free.
 HOLDS, PLENTY = 0.1, 4
 
-# What each device had free when it was asked, and when that was.
+# The free memory of each device when the driver was last called, and the time of that call.
 _answers: dict[torch.device, tuple[int, float]] = {}
 
 
 def find(device: str, X: Any) -> str:
     """Return the name, with its number, of the GPU that ``"cuda"`` or ``"cuda:N"`` means.
 
-    ``"cuda"`` is the one that `X` lives on, or torch's current one.
+    ``"cuda"`` means the GPU of `X`, or torch's current one.
 
     Raises
     ------
@@ -82,7 +83,7 @@ def find_several(device: str, X: Any) -> list[str]:
 
 
 def _check_there(device: str, number: int) -> None:
-    """Refuse a device that needs the GPU of this number where it is not there, or only records."""
+    """Refuse a device without this GPU, and a device whose stream is being captured."""
     count = _count()
     if count == 0:
         raise ValueError(
@@ -129,12 +130,12 @@ def check_memory(needed: int, device: torch.device) -> None:
 
 
 def free_bytes(device: torch.device, needed: int) -> int:
-    """Return how much memory this process can still get, or at least that `needed` is there.
+    """Return the bytes that this process can still get, or at least that `needed` are free.
 
-    Where there was plenty a moment ago, that is still the answer.
+    A recent answer is used again if it was plenty.
 
-    Where the driver has too little, torch's unused reserve is counted, too.  No more than
-    ``torch.cuda.set_per_process_memory_fraction`` leaves to it.
+    If the driver has too little, torch's unused reserve counts as well.  The result respects
+    ``torch.cuda.set_per_process_memory_fraction``.
     """
     if INTERPRETED:
         return sys.maxsize
@@ -147,22 +148,22 @@ def free_bytes(device: torch.device, needed: int) -> int:
         _answers[device] = free, time.monotonic()
         return free
     _answers.pop(device, None)
-    # Torch is asked only now: it walks through all that it knows of its memory.
+    # torch is called only now: it goes through all its blocks of memory.
     free = _unused(device, int(share * whole))
     if free < needed:
-        # What a fit that failed has held may be part of what only the collector frees.
+        # Memory of a fit that failed may be in cycles that only the collector frees.
         gc.collect()
         free = _unused(device, int(share * whole))
     return free
 
 
 def _unused(device: torch.device, most: int) -> int:
-    """Return what the driver and torch have left, if this process may take so much."""
+    """Return what the driver and torch have left, within the limit of this process."""
     used = torch.cuda.memory_allocated(device)
     free = torch.cuda.mem_get_info(device)[0] + torch.cuda.memory_reserved(device) - used
     return min(free, max(most - used, 0))
 
 
 def _count() -> int:
-    # Where kernels are interpreted, the host is the one GPU.
+    # In the interpreter the host counts as one GPU.
     return 1 if INTERPRETED else torch.cuda.device_count()

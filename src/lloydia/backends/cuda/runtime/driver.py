@@ -1,4 +1,4 @@
-"""The GPU's driver, asked for what PyTorch and Triton take longer to ask it for."""
+"""Direct calls of the GPU's driver, where PyTorch and Triton take longer."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ OFTEN = {"cuMemcpyDtoHAsync_v2": 4, "cuEventRecord": 2, "cuEventSynchronize": 1}
 # CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT.
 CARVEOUT = 9
 
-# What a thread has come to: whether it has entered a context.
+# The state of a thread: whether it has entered a context.
 _here = local()
 
 
 @cache
 def driver() -> CDLL:
-    """Return the GPU's driver; of functions that are called often, what they take is known."""
+    """Return the GPU's driver, with argument types for functions that are called often."""
     library = CDLL("libcuda.so.1")
     for name, count in OFTEN.items():
         getattr(library, name).argtypes = [c_int64] * count
@@ -31,15 +31,15 @@ def driver() -> CDLL:
 
 @cache
 def function(name: str) -> int:
-    """Return where a function of the driver is."""
+    """Return the address of a function of the driver."""
     return cast(getattr(driver(), name), c_void_p).value or 0
 
 
 def enter() -> None:
-    """Have this thread in the context of PyTorch's current device, unless it is in one.
+    """Make the context of PyTorch's current device current in this thread, unless one is.
 
-    A thread is in none until it has asked the runtime for something, which a launch does not, nor
-    does PyTorch where the device is the first.
+    A thread has no context before its first call of the runtime; a launch is no such call, nor is
+    what PyTorch does for the first device.
     """
     if getattr(_here, "entered", False):
         return
@@ -53,19 +53,19 @@ def enter() -> None:
 
 
 def prefer_shared(kernel: int, percent: int) -> None:
-    """Have a kernel take so much of a multiprocessor's shared memory, if that will do."""
+    """Let a kernel prefer this percentage of a multiprocessor's shared memory."""
     failed = driver().cuFuncSetAttribute(c_void_p(kernel), CARVEOUT, c_int(percent))
     refuse(failed, "share out a multiprocessor's memory")
 
 
 def refuse(failed: int, what: str) -> None:
-    """Raise for an error of the driver."""
+    """Raise an error if the driver returned one."""
     if failed:
         raise RuntimeError(f"The GPU's driver refused to {what}: {reason(failed)}.")
 
 
 def reason(failed: int) -> str:
-    """Return what an error of the driver is called."""
+    """Return the driver's name of an error."""
     name = c_char_p()
     driver().cuGetErrorName(failed, byref(name))
     return f"{(name.value or b'an unknown error').decode()} ({failed})"

@@ -1,7 +1,7 @@
-"""Triton's cache of compiled kernels where its folder cannot be written: another for this process.
+"""A writable cache of compiled kernels for this process, where Triton's folder is not writable.
 
-Triton compiles nothing that it cannot store: a full disk or a folder of another user would end the
-fit.  Kernels that are in the folder are still read from there.
+Triton compiles nothing that it cannot store, so a full disk or a folder of another user would end
+the fit.  Kernels in Triton's folder are still read from there.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from triton.runtime.cache import FileCacheManager
 
 __all__ = ["make_writable"]
 
-# Bytes that are written to see whether there is room: a fit compiles some megabytes.
+# Bytes that are written to check for room: a fit compiles some megabytes.
 ROOM = 4_000_000
 
 
 @cache
 def make_writable() -> None:
-    """Have kernels stored elsewhere until the process ends, if Triton's folder refuses them.
+    """Store kernels elsewhere until the process ends, if Triton's folder cannot be written.
 
-    Another manager that the user has chosen stays.
+    A cache manager that the user has chosen is kept.
 
     Raises
     ------
@@ -72,7 +72,7 @@ def _write(folder: str) -> None:
 
 
 class Elsewhere(FileCacheManager):
-    """Kernels are read from Triton's folder, and written to another."""
+    """Reads kernels from Triton's folder, and writes them to another."""
 
     folder: str
 
