@@ -144,17 +144,9 @@ def candidates_kernel(
         norm = tl.load(norm_ptr + rows, mask=mask, other=0.0)
         residual = tl.load(residual_ptr + rows, mask=mask, other=0.0)
         top = limit_of(
-            found,
-            mask,
-            score,
-            norm,
-            residual,
-            coefficients + size,
-            shift,
-            radius,
-            summed,
+            found, mask, score, norm, residual, coefficients + size, shift, radius, summed,
             canonical,
-        )
+        )  # fmt: skip
         known = others > top
         # Rows may be fewer than threads: all threads have loaded before one overwrites.
         tl.debug_barrier()

@@ -136,16 +136,9 @@ def half_norms_kernel(
     )  # fmt: skip
     every = tl.full((GROUP,), True, tl.int1)
     word = store_half_norms(
-        j,
-        every,
-        score_bias,
-        half_norm,
-        coefficients,
-        frame,
-        bias_ptr,
-        half_norm_f32_ptr,
+        j, every, score_bias, half_norm, coefficients, frame, bias_ptr, half_norm_f32_ptr,
         coefficients_ptr,
-    )
+    )  # fmt: skip
     column = tl.arange(0, WORDS)[None, :]
     tl.store(half_norm_ptr + j[:, None] * WORDS + column, tl.where(column == 0, word[:, None], 0))
 

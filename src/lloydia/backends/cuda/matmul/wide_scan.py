@@ -72,18 +72,9 @@ def wide_kernel(
     # No early return: no branch around the loop.
     n_tiles = tl.where(stopped, 0, n_tiles)
     best_score, second_score, label = wide_top_two(
-        y_at,
-        mask,
-        b_at,
-        half_norm_f32_ptr + column,
-        width,
-        n_tiles,
-        CHUNK,
-        ROWS,
-        COLUMNS,
-        SLOTS,
+        y_at, mask, b_at, half_norm_f32_ptr + column, width, n_tiles, CHUNK, ROWS, COLUMNS, SLOTS,
         STAGES,
-    )
+    )  # fmt: skip
     tl.store(best_ptr + at, best_score, mask=mask)
     tl.store(second_ptr + at, second_score, mask=mask)
     tl.store(found + at, label, mask=mask)

@@ -208,14 +208,7 @@ def begin_scores(
         square, norm, residual, typical_norm, typical_residual, frame, summed
     )
     word = store_half_norms(
-        j,
-        mask,
-        score_bias,
-        half_norm,
-        coefficients,
-        frame,
-        bias_ptr,
-        half_norm_f32_ptr,
+        j, mask, score_bias, half_norm, coefficients, frame, bias_ptr, half_norm_f32_ptr,
         coefficients_ptr,
-    )
+    )  # fmt: skip
     tl.store(half_norm_ptr + j * WORDS, word, mask=mask)

@@ -144,33 +144,18 @@ class Pruning:
         lists = run.labels, run.changed_rows, run.changed_old
         scan.pack(run.current, run_state)
         queue_largest_moves(
-            run.report,
-            run.rows.n_features,
-            fp16_rows.numbers,
-            self.movements,
-            self.largest,
+            run.report, run.rows.n_features, fp16_rows.numbers, self.movements, self.largest,
             run_state,
-        )
+        )  # fmt: skip
         queue_prune(
-            fp16_rows,
-            centers,
-            run.labels,
-            self.movements,
-            self.largest,
-            self.bounds,
-            self.active_rows,
-            run_state,
-        )
+            fp16_rows, centers, run.labels, self.movements, self.largest, self.bounds,
+            self.active_rows, run_state,
+        )  # fmt: skip
         scan_active(scan, self.active_rows, run_state)
         certify_active(scan, self.bounds, self.active_rows, *lists, run_state)
         scan.nominate(run_state)
         scan.decide(
-            run.rows,
-            run.current,
-            scan.ambiguous,
-            scan.unresolved,
-            scan.candidates,
-            *lists,
+            run.rows, run.current, scan.ambiguous, scan.unresolved, scan.candidates, *lists,
             run_state,
-        )
+        )  # fmt: skip
         run.update()
