@@ -234,8 +234,8 @@ class Engine(Abilities, Protocol):
         ``floor(u * total)``.  Returns -1 where the total is 0.
         """
 
-    def seed_weights(self) -> NDArray[np.float64]:
-        """Return every row's weight (1 without weights), on the host: shape (n,)."""
+    def seed_weights(self) -> NDArray[np.float64] | None:
+        """Return every row's weight, on the host: shape (n,); None without weights."""
 
     def positive_rows(self, count: int) -> NDArray[np.int64]:
         """Return the first rows of positive weight, at most `count`."""

@@ -89,8 +89,8 @@ class Part(Protocol):
 
     # -- seeding: what changes the D to the nearest seed returns the largest weight times D ------
 
-    def seed_weights(self) -> NDArray[np.float64]:
-        """Return every row's weight."""
+    def seed_weights(self) -> NDArray[np.float64] | None:
+        """Return every row's weight; None without weights, which then no part has."""
 
     def positive_rows(self, count: int) -> NDArray[np.int64]:
         """Return the first rows of positive weight."""

@@ -95,8 +95,10 @@ class Parts(Engine):
 
     # -- seeding -----------------------------------------------------------------------------
 
-    def seed_weights(self) -> NDArray[np.float64]:
-        return np.concatenate(self.group.each("seed_weights"))
+    def seed_weights(self) -> NDArray[np.float64] | None:
+        # Either all parts have weights or none has.
+        weights = self.group.each("seed_weights")
+        return None if weights[0] is None else np.concatenate(weights)
 
     def positive_rows(self, count: int) -> NDArray[np.int64]:
         found = zip(self.group.each("positive_rows", count), self.edges)

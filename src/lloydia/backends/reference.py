@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from lloydia.backends.engine import UNLIMITED, Engine, Ready, Report
+from lloydia.data.weights import positive_rows
 from lloydia.exact import counter, distance, sums
 from lloydia.exact.means import means
 
@@ -65,14 +66,14 @@ class Reference(Engine):
         return np.searchsorted(cumulative, targets, side="right").astype(np.int64)
 
     def seed_farthest(self) -> int:
-        D = self.nearest * (self.seed_weights() > 0)
+        D = self.nearest if self.weights is None else self.nearest * (self.weights > 0)
         return int(D.argmax()) if D.any() else -1
 
-    def seed_weights(self) -> NDArray[np.float64]:
-        return np.ones(self.n_samples) if self.weights is None else self.weights
+    def seed_weights(self) -> NDArray[np.float64] | None:
+        return self.weights
 
     def positive_rows(self, count: int) -> NDArray[np.int64]:
-        return np.flatnonzero(self.seed_weights() > 0)[:count]
+        return positive_rows(self.weights, self.n_samples, count)
 
     def seed_potentials(self, candidates: NDArray[np.int64]) -> list[int]:
         D = distance.squared_distances(self.X, self.X[candidates])
@@ -100,7 +101,7 @@ class Reference(Engine):
         self.n_seeds += len(rows)
 
     def seed_loads(self) -> NDArray[np.int64]:
-        weights = self.seed_weights()
+        weights = np.ones(self.n_samples) if self.weights is None else self.weights
         bits, exponent = sums.total_grid(self.n_samples, float(weights.max()))
         loads = np.zeros(self.n_seeds, dtype=np.int64)
         terms = np.rint(np.ldexp(weights, bits - exponent)).astype(np.int64)

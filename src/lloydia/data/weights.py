@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from lloydia.data.arrays import real_numbers
 
-__all__ = ["acceptable", "check_weights", "refuse_range", "refuse_weight"]
+__all__ = ["acceptable", "check_weights", "positive_rows", "refuse_range", "refuse_weight"]
 
 # With a larger ratio of the largest to the smallest weight, products could leave float64's range.
 LARGEST_RATIO = 2.0**200
@@ -49,6 +49,15 @@ def check_weights(sample_weight: Any, n_samples: int) -> NDArray[np.float64] | N
 def acceptable(weights: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Return which weights are valid: finite and >= 0."""
     return np.isfinite(weights) & (weights >= 0)
+
+
+def positive_rows(
+    weights: NDArray[np.float64] | None, n_samples: int, count: int
+) -> NDArray[np.int64]:
+    """Return the first rows of positive weight, at most `count`; without weights, all are."""
+    if weights is None:
+        return np.arange(min(count, n_samples))
+    return np.flatnonzero(weights > 0)[:count]
 
 
 def refuse_weight(row: int, weight: float) -> NoReturn:

@@ -158,7 +158,7 @@ def reassigned(
     the smallest count of the centres that stay, so that it is not moved again at once.
     """
     counts = centers.counts.copy()
-    possible = np.arange(engine.n_samples) if weights is None else np.flatnonzero(weights > 0)
+    possible = engine.positive_rows(engine.n_samples)
     few = np.flatnonzero((counts < ratio * counts.max()) & (counts < counts.max()))
     few = few[np.argsort(counts[few], kind="stable")][: len(possible) // 2]
     if len(few) == 0:

@@ -106,6 +106,19 @@ def test_what_auto_may_take_is_planned_where_there_is_room(k, d, algorithm, more
 
 
 @pytest.mark.parametrize(
+    ("init", "weighted", "a_row"),
+    [("random", False, 28), ("first", False, 28), ("k-means++", True, 44), ("random", True, 72)],
+)
+def test_probabilities_are_planned_where_there_are_weights(init, weighted, a_row):
+    states = []
+    for n in (1000, 3000):
+        source = lloydia.chunks(np.zeros((n, 3), np.float32))
+        model = KMeans(5, init=init, algorithm="lloyd")
+        states.append(source.meant_for(model, reset=True).plan(weighted, 1).state)
+    assert states[1] - states[0] == 2000 * a_row
+
+
+@pytest.mark.parametrize(
     ("d", "dtype"), [(2, "f4"), (8, "f4"), (64, "f4"), (64, "f8"), (256, "f4")]
 )
 @pytest.mark.parametrize("n", [1_000, 3_000])

@@ -50,7 +50,7 @@ class CPU(Engine):
     def rows(self, indices: NDArray[np.int64]) -> NDArray:
         return self.dataset.rows(indices)
 
-    def seed_weights(self) -> NDArray[np.float64]:
+    def seed_weights(self) -> NDArray[np.float64] | None:
         return self.dataset.seed_weights()
 
     def positive_rows(self, count: int) -> NDArray[np.int64]:

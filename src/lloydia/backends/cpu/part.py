@@ -88,7 +88,7 @@ class CPUPart:
 
     # -- seeding -----------------------------------------------------------------------------
 
-    def seed_weights(self) -> NDArray[np.float64]:
+    def seed_weights(self) -> NDArray[np.float64] | None:
         return self.dataset.seed_weights()
 
     def positive_rows(self, count: int) -> NDArray[np.int64]:

@@ -26,7 +26,7 @@ PROGRAM = 450_000_000
 LARGEST, SMALLEST, FLOW = 32_000_000, 4_000_000, 4
 
 # Bytes per row: D for the inertia; a label; D to the nearest seed and the notes of k-means++; the
-# probabilities from which "random" draws.
+# probabilities from which "random" draws rows with weights.
 COST, LABEL, SEEDING, SHARES = 8, 4, 20, 48
 
 # Bytes per row of the bounds of each algorithm for which they do not depend on the shape.
@@ -81,7 +81,7 @@ class Purpose:
             bounds = load("lloydia.algorithms.yinyang").bytes_of_row(k, row)
         else:
             bounds = BOUNDS[self.algorithm]
-        seeding = SHARES if self.init == "random" else SEEDING
+        seeding = SHARES if self.init == "random" and weighted else SEEDING
         return max(seeding, bounds + COST) + 2 * LABEL + 16 * weighted + self.a_row
 
     def at_will(self, d: int, size: int) -> list[int]:

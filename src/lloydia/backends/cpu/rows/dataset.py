@@ -15,6 +15,7 @@ from lloydia.backends.cpu.runtime.pool import Task
 from lloydia.backends.cpu.simd.limbs import padded
 from lloydia.backends.cpu.simd.microkernel_low_dim import LOW_DIM
 from lloydia.backends.cpu.update import sums
+from lloydia.data.weights import positive_rows
 from lloydia.exact import sums as exact
 
 __all__ = ["NONE", "Dataset"]
@@ -172,15 +173,15 @@ class Dataset:
         rows = self.source[indices]
         return (rows.toarray() if self.sparse else rows) + 0.0
 
-    def seed_weights(self) -> NDArray[np.float64]:
-        return np.ones(self.n_samples) if self.weights is NONE else self.weights
+    def seed_weights(self) -> NDArray[np.float64] | None:
+        return None if self.weights is NONE else self.weights
 
     def weights_of(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the weights of some rows."""
         return np.ones(len(rows)) if self.weights is NONE else self.weights[rows]
 
     def positive_rows(self, count: int) -> NDArray[np.int64]:
-        return np.flatnonzero(self.seed_weights() > 0)[:count]
+        return positive_rows(self.seed_weights(), self.n_samples, count)
 
     def own_distances(
         self, labels: NDArray[np.int32], centers: NDArray, D: NDArray[np.float64] = NONE

@@ -20,6 +20,7 @@ from lloydia.backends.cuda.runtime.devices import check_memory
 from lloydia.backends.cuda.runtime.launching import place
 from lloydia.backends.cuda.runtime.upload import to_device
 from lloydia.data.device_rows import refuse_non_finite
+from lloydia.data.weights import positive_rows
 from lloydia.exact import sums as exact
 from lloydia.spelling import option
 
@@ -161,8 +162,8 @@ class Placed:
         chosen = self.X[torch.as_tensor(indices, device=self.device)]
         return chosen.to(self.wide).cpu().numpy() + 0.0
 
-    def seed_weights(self) -> NDArray[np.float64]:
-        return np.ones(self.n_samples) if self.weights is None else self.weights.cpu().numpy()
+    def seed_weights(self) -> NDArray[np.float64] | None:
+        return None if self.weights is None else self.weights.cpu().numpy()
 
     def positive_rows(self, count: int) -> NDArray[np.int64]:
-        return np.flatnonzero(self.seed_weights() > 0)[:count]
+        return positive_rows(self.seed_weights(), self.n_samples, count)
