@@ -22,7 +22,7 @@ import torch
 from marginal import Row, show, timed
 
 from lloydia.backends import choose
-from lloydia.backends.cuda.multi_gpu.gpus import GPUs
+from lloydia.backends.parts import Parts
 from lloydia.bench.machine import keep
 from lloydia.data.arrays import on_host
 
@@ -59,7 +59,7 @@ def measure(case: Sequence[int], counts: Sequence[int]) -> Iterator[Row]:
         placed = time.perf_counter() - began
         found = timed(engine, start, FEW, MANY, ROUNDS)
         del found["counted"]
-        parts = engine.parts if isinstance(engine, GPUs) else []
+        parts = engine.group.parts if isinstance(engine, Parts) else []
         alone = (choose("auto", part.X, None, None) for part in parts)
         row: Row = {
             "n": n, "d": d, "k": k, "gpus": count, "place_s": placed,

@@ -79,8 +79,8 @@ def test_imports_go_down(engine):
 
     def layer(name):
         own = name.removeprefix(package).split(".")[0]
-        # Protocols and switches are below all, whoever has them.
-        last = name.endswith((".protocols", ".options"))
+        # Protocols, switches and the table of kernels are below all, whoever has them.
+        last = name.endswith((".protocols", ".options", ".dispatch"))
         return len(layers) if last else layers.index(own if own in layers else "engine")
 
     upward = [

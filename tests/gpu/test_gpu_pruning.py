@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lloydia import KMeans
-from lloydia.backends.cuda.matmul import run as tensor_run
+from lloydia.backends.cuda import dispatch
 from lloydia.backends.cuda.matmul.pruning import run as pruning
 from table import answer
 
@@ -16,7 +16,7 @@ torch = pytest.importorskip("torch")
 @pytest.fixture(autouse=True)
 def soon(monkeypatch):
     """Have runs of a few thousand rows leave rows out once a tenth of them changes."""
-    monkeypatch.setattr(pruning, "MIN_PRODUCTS", 1e8)
+    monkeypatch.setattr(dispatch, "MIN_PRUNED_PRODUCTS", 1e8)
     monkeypatch.setattr(pruning, "ROWS_PER_CHANGE", 10)
 
 
@@ -74,7 +74,7 @@ def test_a_whole_run_of_many_rows(monkeypatch):
     which = torch.randint(k, (n,), device="cuda", generator=generator)
     X = means[which] + torch.randn(n, d, device="cuda", generator=generator)
     model = KMeans(k, init=X[:k].clone(), n_init=1, tol=1e-5, max_iter=80).fit(X)
-    monkeypatch.setattr(tensor_run, "may_pay", lambda run: False)
+    monkeypatch.setattr(dispatch, "MIN_PRUNED_PRODUCTS", float("inf"))
     scanned = KMeans(k, init=X[:k].clone(), n_init=1, tol=1e-5, max_iter=80).fit(X)
     assert model.n_distances_ < 0.9 * scanned.n_distances_
     assert answer(model) == answer(scanned)

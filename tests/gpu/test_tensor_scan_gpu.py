@@ -11,11 +11,12 @@ if not torch.cuda.is_available():
 
 import triton.language as tl  # noqa: E402
 
+from lloydia.backends.cuda.dataset import place_rows  # noqa: E402
 from lloydia.backends.cuda.device_functions import run_state as state  # noqa: E402
+from lloydia.backends.cuda.dispatch import Kernels, has_gluon  # noqa: E402
 from lloydia.backends.cuda.matmul import resident_scan  # noqa: E402
 from lloydia.backends.cuda.matmul.packed_top_two import slots_of, unpacked  # noqa: E402
 from lloydia.backends.cuda.matmul.scan import TensorScan  # noqa: E402
-from lloydia.backends.cuda.rows.placed import Placed  # noqa: E402
 from lloydia.exact.half_certificate import summation  # noqa: E402
 
 
@@ -52,7 +53,7 @@ def test_a_matrix_units_sum_is_within_the_bound(depth, kind):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16])
 def test_sampled_labels_are_nearest(n, d, k, dtype):
     X = ((uniform(n, d) - 0.5) + 4 * (uniform(n, 1) - 0.5) * (uniform(1, d) - 0.5)).to(dtype)
-    rows = Placed(X, None, "cuda")
+    rows = place_rows(X, None, "cuda")
     C = X[torch.randperm(n, device="cuda")[:k]].to(rows.wide).contiguous()
     labels, changed_rows, changed_old = (
         torch.full((n,), -1, dtype=torch.int32, device="cuda") for _ in range(3)
@@ -82,19 +83,20 @@ def tell(source, column, least, others, slots, columns):
 @pytest.mark.parametrize("n", [1, 63, 64, 65, 300_001])
 @pytest.mark.parametrize("d", [9, 17, 64])
 @pytest.mark.parametrize("k", [2, 64, 100, 200])
-def test_the_kernel_for_hopper_says_what_the_other_does(n, d, k, monkeypatch):
-    if not resident_scan.has_hopper(torch.device("cuda", 0)):
+def test_the_kernel_for_hopper_says_what_the_other_does(n, d, k):
+    if not has_gluon(torch.device("cuda", 0)):
         pytest.skip("needs a Hopper GPU")
     # Some rows are twice: then their two least scores may be hardly different.
     X = uniform(n, d)[torch.randint(0, n, (n,), device="cuda")]
-    rows = Placed(X, None, "cuda")
+    rows = place_rows(X, None, "cuda")
     C = torch.cat([X[:1], X[: min(n, k) // 2], uniform(k, d)])[:k].contiguous()
     scan = TensorScan(rows, k)
     run_state = torch.zeros(state.SIZE, dtype=torch.int32, device="cuda")
     scan.pack(C, run_state)
     found = []
     for hopper in (True, False):
-        monkeypatch.setattr(resident_scan, "has_hopper", lambda device, hopper=hopper: hopper)
+        if not hopper:
+            scan.first = Kernels.RESIDENT
         scan.packed_scores.fill_(-7)
         scan.score(run_state)
         # What is told of rows whose least are alike may have the names of either.
@@ -110,9 +112,9 @@ def test_the_kernel_for_hopper_says_what_the_other_does(n, d, k, monkeypatch):
 @pytest.mark.parametrize("n", [64, 65, 129, 300_001])
 @pytest.mark.parametrize("k", [64, 256])
 def test_the_kernel_for_hopper_tells_of_these_rows_only(n, k, stopped):
-    if not resident_scan.has_hopper(torch.device("cuda", 0)):
+    if not has_gluon(torch.device("cuda", 0)):
         pytest.skip("needs a Hopper GPU")
-    rows = Placed(uniform(n, 20), None, "cuda")
+    rows = place_rows(uniform(n, 20), None, "cuda")
     scan = TensorScan(rows, k)
     run_state = torch.zeros(state.SIZE, dtype=torch.int32, device="cuda")
     scan.pack(uniform(k, 20), run_state)
@@ -120,7 +122,8 @@ def test_the_kernel_for_hopper_tells_of_these_rows_only(n, k, stopped):
     # More than all programs have in a round.
     margin = 1 << 17
     found = torch.full((n + 2 * margin,), -7, dtype=torch.int64, device="cuda")
-    resident_scan.resident_scan(scan.fp16_rows, scan.centers, found[margin : margin + n], run_state)
+    inside = found[margin : margin + n]
+    resident_scan.resident_scan(scan.fp16_rows, scan.centers, inside, run_state, gluon=True)
     assert bool((found[:margin] == -7).all())
     assert bool((found[margin + n :] == -7).all())
     assert bool((found[margin : margin + n] == -7).all()) == stopped

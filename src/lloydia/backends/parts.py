@@ -1,16 +1,12 @@
 """An engine of parts: rows in several places, whose contributions add up.
 
 A :class:`~lloydia.backends.part.Part` is what a worker on another machine, a second GPU or a chunk
-of a file has to be; a :class:`~lloydia.backends.group.Group` knows where they are.  Everything that
-a part sends is made of integers on the grid of the *whole* data set, of maxima, or of a few rows,
-so neither the number of parts nor the order in which they answer changes a bit.  Everything that it
-receives is small: centres, candidates, a grid.
+of a file has to be; a :class:`~lloydia.backends.group.Group` knows where they are;
+:mod:`parted_rows` asks all of them, and :mod:`parted_run` iterates.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -18,80 +14,58 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from lloydia.backends import choose
-from lloydia.backends.engine import UNLIMITED, Engine, Late, Ready, Report
+from lloydia.backends.engine import UNLIMITED, Engine, Late, Report
 from lloydia.backends.group import Group
-from lloydia.backends.part import Step, Tally
-from lloydia.exact import distance, sums
-from lloydia.exact.means import means
+from lloydia.backends.parted_rows import PartedRows
+from lloydia.backends.parted_run import HostRun, PartedRun
+from lloydia.exact import sums
 
 __all__ = ["Parts"]
 
 
 class Parts(Engine):
-    """The engine of several parts; see :class:`lloydia.backends.engine.Engine` for the methods."""
+    """The engine of several parts; see :class:`lloydia.backends.engine.Engine` for the methods.
 
-    # The inertia of the last assignment and, before it is known, the largest weight times D.
-    latest: float | None
-    largest_cost: float | None
+    Parameters
+    ----------
+    group : Group
+    parted : PartedRows, optional
+        Its rows, with the `run` over them that has its state elsewhere.
 
-    def __init__(self, group: Group) -> None:
-        self.group = group
-        self.edges = np.cumsum([0, *group.lengths])
-        self.n_samples = int(self.edges[-1])
+    Attributes
+    ----------
+    candidates : list of int
+        The rows that were weighed last.
+    largest_term : float
+        The largest weight times D to the nearest seed.
+    """
+
+    def __init__(
+        self, group: Group, parted: PartedRows | None = None, run: PartedRun | None = None
+    ) -> None:
+        self.group, self.parted = group, PartedRows(group) if parted is None else parted
+        self.run: PartedRun = HostRun(self.parted) if run is None else run
         self.name, self.dtype, self.n_features = group.name, group.dtype, group.n_features
-        self.iteration = 0
-        self.set_grid(self.magnitudes())
+        self.n_samples = self.parted.n_samples
+        self.candidates: list[int] = []
+        self.n_seeds, self.largest_term = 0, 0.0
 
-    n_distances = property(lambda self: sum(tally.n_distances for tally in self._tallies()))
-    n_rechecked = property(lambda self: sum(tally.n_rechecked for tally in self._tallies()))
-    algorithm = property(lambda self: self._tallies()[0].algorithm)
-
-    def _tallies(self) -> list[Tally]:
-        return self.group.each("tally")
+    grid = property(lambda self: self.parted.grid)
+    n_distances = property(lambda self: sum(t.n_distances for t in self.parted.tallies()))
+    n_rechecked = property(lambda self: sum(t.n_rechecked for t in self.parted.tallies()))
+    algorithm = property(lambda self: self.parted.tallies()[0].algorithm)
 
     def magnitudes(self) -> sums.Magnitudes:
-        return reduce(sums.Magnitudes.merge, self.group.each("magnitudes"))
+        return self.parted.magnitudes()
 
     def set_grid(self, magnitudes: sums.Magnitudes) -> None:
-        self.magnitudes_of_all, self.grid = magnitudes, sums.Grid.choose(magnitudes, self.dtype)
-        self.group.each("set_grid", magnitudes)
+        self.parted.set_grid(magnitudes)
 
     def mean_variance(self) -> float:
-        # After an iteration every row is in one of the clusters.
-        if self.iteration:
-            totals = self.step.sums.sum(axis=1, keepdims=True)
-        else:
-            totals = self.group.total("all_sums")
-        mean = means(totals, self.grid, self.dtype)
-        cost = self._cost(max(self.group.each("measure_to", mean)))
-        grid = sums.total_grid(self.n_samples, self.magnitudes_of_all.largest_weight)
-        weight = sums.join(self.group.total("weight", grid).tolist(), *grid)
-        return cost / (weight * self.n_features)
-
-    def _cost(self, largest: float) -> float:
-        """Return the sum of what the parts have measured, none of it above `largest`."""
-        grid = sums.total_grid(self.n_samples, largest)
-        return sums.join(self.group.total("cost", grid).tolist(), *grid)
-
-    def _places(self, rows: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[np.int64]]]:
-        """Give each part that has some of the rows, and which of them these are."""
-        places = np.searchsorted(self.edges, rows, side="right") - 1
-        for p in np.unique(places).tolist():
-            yield p, np.flatnonzero(places == p)
-
-    def _of_rows(self, method: str, rows: NDArray[np.int64]) -> list[Any]:
-        """Ask for something of each row; return it row by row."""
-        places = dict(self._places(rows))
-        own = {p: (rows[which] - self.edges[p],) for p, which in places.items()}
-        found: list[Any] = [None] * len(rows)
-        for p, answer in self.group.some(method, own).items():
-            for i, which in enumerate(places[p].tolist()):
-                found[which] = answer[i]
-        return found
+        return self.parted.mean_variance(self.run.all_sums())
 
     def rows(self, indices: NDArray[np.int64]) -> NDArray:
-        found = self._of_rows("rows", indices)
-        return np.vstack(found) if found else np.empty((0, self.n_features), dtype=self.dtype)
+        return self.parted.rows(indices)
 
     # -- seeding -----------------------------------------------------------------------------
 
@@ -101,7 +75,7 @@ class Parts(Engine):
         return None if weights[0] is None else np.concatenate(weights)
 
     def positive_rows(self, count: int) -> NDArray[np.int64]:
-        found = zip(self.group.each("positive_rows", count), self.edges)
+        found = zip(self.group.each("positive_rows", count), self.parted.edges)
         return np.concatenate([rows + edge for rows, edge in found])[:count]
 
     def _change(self, method: str, *arguments: Any) -> None:
@@ -109,7 +83,7 @@ class Parts(Engine):
         self.largest_term = max(self.group.each(method, *arguments))
 
     def seed_start(self) -> None:
-        self.candidates: list[int] = []
+        self.candidates = []
         self.n_seeds = 0
         self._change("seed_start")
 
@@ -128,19 +102,19 @@ class Parts(Engine):
         here = {p: np.flatnonzero(places == p) for p in np.unique(places).tolist()}
         own = {p: (targets[which] - cumulative[p], grid) for p, which in here.items()}
         for p, found in self.group.some("seed_find", own).items():
-            rows[here[p]] = self.edges[p] + found
+            rows[here[p]] = self.parted.edges[p] + found
         return rows
 
     def seed_farthest(self) -> int:
         best, distance_of_best = -1, 0.0
-        for (row, D), edge in zip(self.group.each("seed_top"), self.edges.tolist()):
+        for (row, D), edge in zip(self.group.each("seed_top"), self.parted.edges.tolist()):
             if row >= 0 and distance_of_best < D:
                 best, distance_of_best = edge + row, D
         return best
 
     def _values(self, rows: NDArray[np.int64]) -> Any:
         """Return rows in the form that the parts take as candidates."""
-        values = self._of_rows("seed_values", rows)
+        values = self.parted.of_rows("seed_values", rows)
         return (sp.vstack if sp.issparse(values[0]) else np.vstack)(values)
 
     def seed_potentials(self, candidates: NDArray[np.int64]) -> list[int]:
@@ -159,62 +133,42 @@ class Parts(Engine):
         self.candidates = []
 
     def seed_sample(self, key: int, factor: float) -> NDArray[np.int64]:
-        grid, edges = self._terms_grid(), self.edges[:-1].tolist()
+        grid, edges = self._terms_grid(), self.parted.edges[:-1].tolist()
         total = self.group.total("seed_total", grid)
         own = {p: (key, factor, total, edge, grid) for p, edge in enumerate(edges)}
         found = self.group.some("seed_choose", own)
         return np.concatenate([found[p] + edge for p, edge in enumerate(edges)])
 
     def seed_extend(self, rows: NDArray[np.int64]) -> None:
-        self._change("seed_extend_by", self.rows(rows))
+        self._change("seed_extend_by", self.parted.rows(rows))
 
     def seed_loads(self) -> NDArray[np.int64]:
         return self.group.total("seed_loads")
 
     def subset(self, rows: NDArray[np.int64], weights: NDArray[np.float64]) -> Engine:
         # A few for each cluster: they come here.
-        return choose("cpu", self.rows(rows), weights, None)
+        return choose("cpu", self.parted.rows(rows), weights, None)
 
     # -- a run -------------------------------------------------------------------------------
 
     def start(
         self, centers: NDArray, algorithm: str, settles: bool = True, max_iter: int = UNLIMITED
     ) -> None:
-        self.current = self.used = np.ascontiguousarray(centers, dtype=self.dtype)
-        self.iteration = 0
-        self.group.each("start", self.current, algorithm, settles, max_iter)
+        self.run.start(centers, algorithm, settles, max_iter)
+        self.lag = self.run.lag
 
     def iterate(self, inertia: bool) -> Late:
-        self.used = self.current
-        self.step: Step = self.group.total("step", self.used, inertia)
-        self.iteration += 1
-        self.largest_cost = None
-        self.latest = self._cost(self.step.largest_cost) if inertia else None
-        return Ready(self._finish(self.step.sums))
-
-    def _finish(self, totals: NDArray[np.int64]) -> Report:
-        """Compute the centres; those of empty clusters stay."""
-        self.empty = (totals[:, :, -1] == 0).all(axis=0)
-        found = means(totals, self.grid, self.dtype)
-        self.current = np.where(self.empty[:, None], self.used, found)
-        return Report(
-            self.iteration,
-            self.n_samples,
-            self.step.n_changed,
-            int(self.empty.sum()),
-            *distance.movement(self.used, self.current),
-            self.latest,
-        )
+        return self.run.iterate(inertia)
 
     def rewind(self, iteration: int) -> None:
-        """Nothing is ever ahead here."""
+        self.run.rewind(iteration)
 
     def empty_clusters(self) -> NDArray[np.int64]:
-        return np.flatnonzero(self.empty)
+        return self.run.empty_clusters()
 
     def farthest(self, count: int) -> tuple[NDArray, NDArray, NDArray]:
         found = self.group.each("farthest", count)
-        rows = np.concatenate([f[0] + edge for f, edge in zip(found, self.edges)])
+        rows = np.concatenate([f[0] + edge for f, edge in zip(found, self.parted.edges)])
         D, labels = (np.concatenate([f[i] for f in found]) for i in (1, 2))
         order = np.lexsort((rows, -D))[:count]
         return rows[order], D[order], labels[order]
@@ -223,38 +177,24 @@ class Parts(Engine):
         return self.group.total("counts")
 
     def relocate(self, rows: NDArray[np.int64], clusters: NDArray[np.int64]) -> Report:
-        return self._finish(self.step.sums + self._moved(rows, clusters, len(self.used)))
-
-    def _moved(
-        self, rows: NDArray[np.int64], clusters: NDArray[np.int64], k: int
-    ) -> NDArray[np.int64]:
-        """Return by how much the sums of k clusters change when each row moves to a cluster."""
-        weights = np.array(self._of_rows("weights_of", rows))
-        labels = np.array(self._of_rows("labels_of", rows))
-        limbs = sums.limbs(self.rows(rows), weights, self.grid)
-        return sums.accumulate(limbs, clusters, k) - sums.accumulate(limbs, labels, k)
+        return self.run.relocate(rows, clusters)
 
     def assign(self) -> None:
-        self.used, self.latest = self.current, None
-        self.largest_cost = max(self.group.each("conclude", self.used))
+        self.run.assign()
 
     def inertia(self) -> float:
-        if self.latest is None:
-            if self.largest_cost is None:
-                self.largest_cost = max(self.group.each("measure"))
-            self.latest = self._cost(self.largest_cost)
-        return self.latest
+        return self.run.inertia()
 
     def labels(self) -> NDArray[np.int32]:
         return self.group.labels()
 
-    def centers(self) -> NDArray:
-        return self.current
+    def centers(self) -> Any:
+        return self.run.centers()
 
     # -- without a run -----------------------------------------------------------------------
 
     def classify(self, centers: NDArray) -> None:
-        self.latest = self.largest_cost = None
+        self.run.forget_inertia()
         self.group.each("classify", np.ascontiguousarray(centers, dtype=self.dtype))
 
     def distances(self, centers: NDArray) -> NDArray:

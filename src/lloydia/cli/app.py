@@ -8,6 +8,7 @@ from lloydia.cli.bench import bench
 from lloydia.cli.bench_images import images
 from lloydia.cli.demo import demo
 from lloydia.cli.fit import fit
+from lloydia.cli.info import info
 from lloydia.cli.ladder import ladder
 from lloydia.cli.parser.completion import install_completion
 from lloydia.cli.predict import predict
@@ -23,7 +24,7 @@ Example: lloydia fit table.csv -k 3 --labels labels.csv --plot clusters.png
 
 app = App(name="lloydia", version=__version__, version_flags=["--version", "-V"], help=HELP)
 app.command(install_completion, name="--install-completion")
-for command in (fit, predict, score, segment, quantize, demo):
+for command in (fit, predict, score, segment, quantize, demo, info):
     app.command(command)
 bench.command(images)
 app.command(bench)

@@ -140,7 +140,8 @@ class KMeans(CallbackSupportMixin, BaseKMeans):
         The inertia of each iteration of the best run, before its update.  It exists only with
         `verbose`, a callback or an inertia rule, because computing it costs a pass over the rows.
     algorithm_ : str
-        The algorithm that the best run ended with.
+        The algorithm that the best run ended with.  On a GPU it is ``"lloyd"``, or ``"hamerly"`` if
+        the run skipped rows by two bounds per row, as it does late in long fits of many clusters.
     device_ : str
         The device that computed the fit.
     seconds_seeding_ : float

@@ -11,8 +11,8 @@ from typing import Any
 import torch
 from sklearn.utils import check_random_state
 
+from lloydia.backends.cuda.dataset import place_rows
 from lloydia.backends.cuda.rows.distances import distances, own_distances
-from lloydia.backends.cuda.rows.placed import Placed
 from lloydia.data.device_arrays import returning
 from lloydia.metrics.coincidence import ExactCentroids, near
 from lloydia.metrics.device_kernels import cluster_sums, sorted_silhouettes
@@ -51,7 +51,7 @@ def centered(X: torch.Tensor, labels: Any) -> tuple[DevicePartition, torch.Tenso
         some = slice(start, start + step)
         groups.X[some] -= first[groups.codes[some]]
     centroids = cluster_sums(groups.X, groups.bounds) / groups.sizes[:, None]
-    rows = Placed(groups.X, None, str(groups.X.device))
+    rows = place_rows(groups.X, None, str(groups.X.device))
     D = own_distances(rows, groups.codes, centroids)
     return groups, (first - first[0]) + centroids, D
 
@@ -98,7 +98,7 @@ def similarities(
     step = max(1, PAIRS // len(centroids))
     for first in range(0, len(centroids), step):
         some = slice(first, first + step)
-        apart = distances(Placed(centroids[some], None, str(centroids.device)), centroids)
+        apart = distances(place_rows(centroids[some], None, str(centroids.device)), centroids)
         doubtful = near(apart, reach, reach[some, None], n_samples)
         for i, row in enumerate(doubtful.cpu()):
             row[first + i] = False

@@ -61,13 +61,24 @@ def recorded(monkeypatch):
     return queued
 
 
-@pytest.fixture(params=["small", "few", "many"])
-def stages(request, monkeypatch):
-    """Have ambiguous rows go where centres take little memory, where they are few, or many."""
-    from lloydia.backends.cuda.matmul import scan as tensor_scan
+@pytest.fixture
+def take(monkeypatch):
+    """Return what has kernels be chosen for a stage, whatever the shape."""
+    from lloydia.backends.cuda import dispatch
 
-    monkeypatch.setattr(tensor_scan, "fits_multiprocessor", lambda *shape: request.param == "small")
-    monkeypatch.setattr(tensor_scan, "fits_one_program", lambda *shape: request.param != "many")
+    def take_them(stage, kernels):
+        monkeypatch.setitem(dispatch.TABLE, stage, (dispatch.Case(kernels, dispatch.always, ""),))
+
+    return take_them
+
+
+@pytest.fixture(params=["small", "few", "many"])
+def stages(request, take):
+    """Have rows in doubt go where centres take little memory, where they are few, or many."""
+    from lloydia.backends.cuda.dispatch import Kernels, Stage
+
+    stage = {"small": Kernels.ALL, "few": Kernels.PAIRS, "many": Kernels.PAIRS_THEN_ALL}
+    take(Stage.RECHECK, stage[request.param])
     return request.param
 
 

@@ -25,7 +25,7 @@ HERE = str(Path(lloydia.__file__).parent)
 # Above the engine: KMeans.fit, and of the loop run_iterations and the run, a generator.
 UPPER = 3
 # In all, to the function that calls the kernel: the rest are those of the GPU engine.
-MOST = {2: 20, 64: 23}
+MOST = {2: 15, 64: 16}
 
 
 def launches(monkeypatch, d):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lloydia import KMeans
-from lloydia.backends.cuda import beginning
+from lloydia.backends.cuda import run_setup
 from lloydia.backends.cuda.low_dim import run as low_run
 from lloydia.exact.sums import Grid, Magnitudes
 from table import answer, blobs, weights_of
@@ -80,7 +80,7 @@ def test_runs_that_end_by_themselves(parameters):
 def test_labels_are_kept_from_launch_to_launch(monkeypatch, kernels):
     X = blobs(200, 2, "float32")
     # Two iterations are launched at a time.
-    monkeypatch.setattr(beginning.Beginning, "lag_of", lambda engine, k: 1)
+    monkeypatch.setattr(run_setup, "lag_of", lambda data, k: 1)
     model = agree(X, 6, max_iter=40)
     assert model.n_iter_ > 4
     assert kernels[:3] == ["whole_kernel", "low_kernel", "end_kernel"]

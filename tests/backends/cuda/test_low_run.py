@@ -10,10 +10,9 @@ import torch
 
 from lloydia import KMeans, assign
 from lloydia.backends import choose
-from lloydia.backends.cuda import beginning, gridded
+from lloydia.backends.cuda import dataset, iterations, run_setup
 from lloydia.backends.cuda.low_dim import grid as low_grid
 from lloydia.backends.cuda.low_dim import run as low_run
-from lloydia.backends.cuda.runtime import own_device
 from lloydia.exact import sums
 from lloydia.stopping import Shift
 from table import answer, blobs
@@ -85,7 +84,7 @@ def test_labels_without_a_fit_need_no_room():
 def test_rows_that_are_not_finite_are_refused_by_the_first_report(value):
     X = blobs(40, 2, "float32")
     engine = choose("cuda", X, None, None)
-    engine.X[39, 1] = value
+    engine.data.X[39, 1] = value
     engine.start(X[:3].copy(), "lloyd")
     with pytest.raises(ValueError, match=r"NaN|infinity"):
         engine.iterate(False).result()
@@ -223,10 +222,10 @@ def test_the_last_run_is_given_back_before_the_next(monkeypatch):
     engine.tolerance, left = 1e-4, []
 
     def check_memory(needed, device):
-        variance = engine._variance
+        variance = engine.data.variance
         left.append(variance and variance.memory.untyped_storage().nbytes())
 
-    monkeypatch.setattr(beginning, "check_memory", check_memory)
+    monkeypatch.setattr(run_setup, "check_memory", check_memory)
     for _ in range(2):
         engine.start(X[:4].copy(), "lloyd", True, 5)
         engine.iterate(False).result()
@@ -241,10 +240,8 @@ def test_iterations_are_passed_over_on_the_own_device(monkeypatch):
     engine.tolerance, there = 0.0, []
     engine.start(X[:4].copy(), "lloyd", True, 6)
     late = engine.next_stop(Shift(0.0))
-    monkeypatch.setattr(own_device, "INTERPRETED", False)
-    monkeypatch.setattr(own_device, "current_device", lambda: 7)
     inside = contextmanager(lambda device: (yield there.append(device)))
-    monkeypatch.setattr(torch.cuda, "device", inside)
+    monkeypatch.setattr(iterations, "current", inside)
     assert late.result().iteration == 6
     assert there
     assert set(there) == {engine.device}
@@ -311,7 +308,7 @@ def test_any_programs_measure_the_same_and_clean_all_but_that(n_zeros, d):
         low_grid.measure_kernel[(programs, 1, 1)](
             X, len(X), desk, memory, n_zeros, memory[bounds], sums.bits_a_limb(len(X)),
             memory[: 5 * m], 3, memory[run_state].view(torch.int32), X[:4].clone(), current, 4,
-            gridded.INFINITE, d=d, ROWS=512,
+            dataset.INFINITE, d=d, ROWS=512,
         )  # fmt: skip
         assert not desk.any()
         assert (current == X[:4]).all()

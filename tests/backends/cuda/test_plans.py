@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from lloydia.backends.cuda.dataset import place_rows
 from lloydia.backends.cuda.rows.fp16_rows import Fp16Rows
-from lloydia.backends.cuda.rows.placed import Placed
 from lloydia.backends.cuda.runtime import plans, recording, series
 from lloydia.backends.cuda.runtime.arena import ALIGNED
 from lloydia.backends.cuda.runtime.launching import Launch
@@ -168,7 +168,7 @@ def test_what_shares_memory():
 
 
 def test_a_key_holds_no_memory_but_where_it_begins(device):
-    rows = Placed(torch.ones(40, 20), None, "cuda")
+    rows = place_rows(torch.ones(40, 20), None, "cuda")
     memory = tuple(part.clone() for part in Fp16Rows(rows).memory)
     first = Fp16Rows(rows, memory)
     keys = [Layout.of("fp16_rows", rows.X, fp16_rows).key for fp16_rows in (Fp16Rows(rows), first)]

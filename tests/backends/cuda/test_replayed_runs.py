@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
+from lloydia.backends.cuda import dispatch
 from lloydia.backends.cuda.engine import CUDA
-from lloydia.backends.cuda.matmul import fp16_centers
 from lloydia.backends.reference import Reference
 from lloydia.data.arrays import on_host
 from lloydia.loop.run import run_iterations
@@ -144,7 +144,7 @@ def test_a_tolerance_ends_runs_where_the_grid_is_found_guessed_and_guessed_wrong
         named.append(driver.by_name - before)
         assert found == fit(Reference(rows.numpy(), None), rows[:K].numpy(), 20, tol=1e-4)
         assert found[3] < 20
-        limbs.append(kept[-1].grid.n_limbs)
+        limbs.append(kept[-1].data.grid.n_limbs)
     assert limbs[0] == limbs[1] < limbs[2]
     assert driver.by_number > 0
     assert named[1] < named[0]
@@ -165,7 +165,7 @@ def test_runs_of_all_kinds_one_after_the_other(driver, seed):
             X[3] *= 1e12 if kind < 0.15 else 2.0**-60
         elif kind < 0.4:
             mode, weights = "new", weights_of("some", FEW)
-        if mode == "new" or engine is None or engine.weights is not None:
+        if mode == "new" or engine is None or engine.data.weights is not None:
             engine, rows = CUDA(torch.from_numpy(X.copy()), weights, "cuda"), X
         elif mode == "renewed":
             engine.renew(torch.from_numpy(X))
@@ -176,7 +176,7 @@ def test_runs_of_all_kinds_one_after_the_other(driver, seed):
         options = [{}, {"rule": Labels()}, {"tol": 1e-4}, {"tol": 0.1}][draw.choice(ends)]
         options["max_iter"] = int(draw.choice(counts))
         options["empty"] = "keep" if draw.random() < 0.2 else "relocate"
-        there = draw.random() < 0.5 and engine._magnitudes is None
+        there = draw.random() < 0.5 and not engine.data.knows_magnitudes
         begun = torch.from_numpy(start.copy()) if there else start
         assert fit(engine, begun, **options) == fit(own, start, **options)
         # All of them stay: memory of its own for each.
@@ -188,7 +188,7 @@ def test_runs_of_all_kinds_one_after_the_other(driver, seed):
 def test_centres_are_packed_by_the_end_of_the_iteration_before(driver, case, packings, monkeypatch):
     kept = []
     if case == "many":
-        monkeypatch.setattr(fp16_centers, "MAX_CENTERS_PACKED_BY_UPDATE", K - 1)
+        monkeypatch.setattr(dispatch, "MAX_PACKED_CENTERS", K - 1)
     for rows in torch.from_numpy(blobs(3 * FEW, D, "float32")).split(FEW):
         start = rows[:K].numpy().copy()
         options = {"max_iter": 3} if case in ("all", "many") else {"max_iter": 5, "shift": 30.0}

@@ -8,6 +8,7 @@ modules are.
   delegate to them.
 * :mod:`run` is the state of a run: labels, bounds, centres.  It has the sums and means of
   :mod:`clusters`, and keeps its arrays in :mod:`memory`, which blocks of a stream share.
+* :mod:`choices` names the algorithms that "auto" uses, for people.
 * :mod:`steps`: one assignment by each algorithm.
 * :mod:`accelerated`: the kernels of Hamerly, Exponion, Elkan, Yinyang and filtering.
 * :mod:`seeding`: k-means++ and k-means||.

@@ -5,16 +5,17 @@ modules are.
 
 * :mod:`batched`: many data sets at once; :mod:`out_of_core`: rows that exceed a GPU's memory;
   :mod:`multi_gpu`: several GPUs.
-* :mod:`engine`, with :mod:`beginning` (how runs begin) and :mod:`gridded` (what is known of rows
-  before and while they are run).  What an iteration launches is chosen in
-  :meth:`low_dim.run.LowRun._queue` and :meth:`matmul.run.TensorRun.launch`.
+* :mod:`engine` passes each question of the loop to one of three: :mod:`dataset` (the rows, and
+  what is known of them), a seeding, or :mod:`iterations` (those of a run, which :mod:`run_setup`
+  sets up).
 * :mod:`seeding`: k-means++, k-means||, and the rows that fill empty clusters.
 * :mod:`matmul`: runs over more than 8 features; :mod:`low_dim`: runs over at most 8.
 * :mod:`update`: sums of what changed, centres, reports.
 * :mod:`rows`: the rows in GPU memory, and what is measured of them.
 * :mod:`device_functions`: functions that kernels call; :mod:`runtime`: devices, streams and
-  launches; :mod:`protocols`: the types that packages share; :mod:`options`: switches, to find a
-  fault or to measure what a mechanism brings.
+  launches; :mod:`protocols`: the types that packages share; :mod:`dispatch`: the table of which
+  kernels run, with the reasons; :mod:`options`: switches, to find a fault or to measure what a
+  mechanism brings.
 
 Terms:
 

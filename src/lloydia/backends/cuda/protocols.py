@@ -1,16 +1,25 @@
-"""What packages want of each other: it breaks the circles that their types would be imported in."""
+"""What packages ask of each other, as protocols: so their types are imported in no circle."""
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol, SupportsFloat
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from lloydia.backends.cuda.update.reports import ContinuingIterations, IterationStatus
 from lloydia.exact import sums as exact
 
-__all__ = ["DataSetRows", "IterationState", "Rows", "RunRows", "WholeRows"]
+__all__ = [
+    "DataSetRows",
+    "IterationState",
+    "Rows",
+    "Run",
+    "RunEnding",
+    "RunRows",
+    "WholeRows",
+]
 
 
 class Rows(Protocol):
@@ -86,6 +95,8 @@ class RunRows(DataSetRows, Protocol):
     def grid(self) -> exact.Grid: ...
     @property
     def start_limit_bits(self) -> int: ...
+    def take_bounds(self, found: NDArray[np.int64]) -> None:
+        """Take the bounds that a run has found of the rows: shape (1, 2, d)."""
 
 
 class IterationState(Protocol):
@@ -115,3 +126,86 @@ class IterationState(Protocol):
     def run_state(self) -> torch.Tensor: ...
     @property
     def settles(self) -> int: ...
+
+
+class RunEnding(SupportsFloat, Protocol):
+    """What a run ends with, on its way to the host: as a float it is the inertia."""
+
+    def full(self) -> bool:
+        """Return whether every cluster has a row."""
+
+
+class Run(IterationState, Protocol):
+    """The state of one run on the device: of few features, or of more.
+
+    Attributes
+    ----------
+    labels : int32 tensor of shape (n,)
+    sums : int64 tensor of shape (n_replicas, n_limbs, k, d + 1)
+        The sums of the clusters, once the grid is known.
+    launches_per_batch : int
+        Iterations that are launched together.
+    ending : RunEnding or None
+        What it ends with, if that was queued, or the device came to its end.
+    queued_work
+        What was queued, for :meth:`repeat`.
+    """
+
+    launches_per_batch: int
+
+    @property
+    def labels(self) -> torch.Tensor: ...
+    @property
+    def sums(self) -> torch.Tensor: ...
+    @property
+    def ending(self) -> RunEnding | None: ...
+    @property
+    def queued_work(self) -> tuple: ...
+
+    def launch(self, first: int, last: int, ends: bool) -> None:
+        """Queue some iterations, and with `ends` what the run ends with if they are its last."""
+
+    def assign(self) -> None:
+        """Queue an assignment."""
+
+    def accumulate(self) -> None:
+        """Queue an assignment, and the moves of rows that changed from sum to sum."""
+
+    def over(self, rows: Any, labels: torch.Tensor) -> Run:
+        """Return a run over other rows, at most as many, in the same memory but for labels."""
+
+    def end(self) -> RunEnding:
+        """Queue an assignment and the inertia."""
+
+    def verify(self) -> bool:
+        """Return whether the rows need the limbs that the run has room for, or was made for.
+
+        Waits for what the run found of its rows, if it did, and hands it to them.
+        """
+
+    def restart(self, centers: NDArray | torch.Tensor, tolerance: float) -> bool:
+        """Begin with other rows, in the same memory; return whether that is done."""
+
+    def repeat(self, work: tuple) -> None:
+        """Queue the work of another run, from the start on."""
+
+    def known(self, iteration: int) -> IterationStatus | None:
+        """Return the status of an iteration that was launched, if it was read."""
+
+    def status(self, iteration: int) -> IterationStatus:
+        """Wait for the status of an iteration."""
+
+    def wait_continuing(self, first: int, most: int, limit: float) -> ContinuingIterations:
+        """Wait for an iteration; return the iterations from there on that end nothing."""
+
+    def before(self, iteration: int) -> torch.Tensor:
+        """Return the centres that rows were assigned to in an iteration."""
+
+    def go_back(self, iteration: int) -> None:
+        """Make the state after an iteration current; labels and sums must be those of it."""
+
+    def finish(self, sums: torch.Tensor, iteration: int) -> None:
+        """Queue the end of an iteration: centres from these sums, whatever is empty."""
+
+    def contribute(self, message: torch.Tensor) -> None:
+        """Queue an iteration up to what the other parts of the data are sent of it."""

@@ -135,7 +135,7 @@ def test_what_a_member_knows_of_its_rows():
     for b, member in group.items():
         own = choose("cuda", X[b], None, None)
         assert (member.magnitudes().largest == own.magnitudes().largest).all()
-        assert (member.grid.exponents == own.grid.exponents).all()
+        assert (member.data.grid.exponents == own.data.grid.exponents).all()
         member.start(X[b, :3], "lloyd")
         asked = member.iterate(False)
     asked.begin()

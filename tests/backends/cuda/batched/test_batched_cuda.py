@@ -9,8 +9,8 @@ import pytest
 
 from lloydia import KMeans, k_means_batched, stopping
 from lloydia.backends import choose
+from lloydia.backends.cuda import run_setup
 from lloydia.backends.cuda.batched import streams as lanes
-from lloydia.backends.cuda.engine import CUDA
 from lloydia.data.arrays import on_host
 from lloydia.loop.empty import EmptyClusterError
 from lloydia.loop.run import run_iterations, steps
@@ -172,27 +172,27 @@ def test_what_is_waited_for_has_been_queued(d, device):
     run = steps(engine, X[:3], **options)
     late = next(run)
     late.begin()
-    assert engine.launched == engine.queued == 3
+    assert engine.iterations.launched == engine.iterations.queued == 3
     late.begin()
-    assert engine.launched == 3
+    assert engine.iterations.launched == 3
     assert late.result().iteration == 1
 
 
 @pytest.mark.parametrize("d", [2, 12])
 def test_a_run_halts_before_each_wait(d, monkeypatch):
     # Few iterations are on their way, and then waited for.
-    monkeypatch.setattr(CUDA, "lag_of", lambda self, k: 1)
+    monkeypatch.setattr(run_setup, "lag_of", lambda data, k: 1)
     X = np.random.default_rng(0).normal(size=(100, d)).astype("float32")
     engine, waits = choose("cuda", X, None, None), []
     rule = stopping.Shift(0.0)
     run = steps(engine, X[:5], algorithm="lloyd", rule=rule, max_iter=9, empty="relocate")
-    late, passed = next(run), engine.run.passed
-    monkeypatch.setattr(engine.run, "passed", lambda *args: waits.append(args) or passed(*args))
+    late, wait = next(run), engine.run.wait_continuing
+    monkeypatch.setattr(engine.run, "wait_continuing", lambda *a: waits.append(a) or wait(*a))
     turns = 0
     while late is not None:
         late.begin()
         # What comes next is on its way, and the host has waited for nothing since.
-        assert engine.launched > engine.reported
+        assert engine.iterations.launched > engine.iterations.reported
         assert len(waits) == turns
         late, turns = next(run), turns + 1
     assert turns >= 4
@@ -236,7 +236,7 @@ def test_a_recording_holds_for_the_rows_that_replace_others(recorded):
         if b:
             engine.renew(torch.as_tensor(rows))
         result = run_iterations(engine, rows[:3], **options)
-        grids.add(tuple(engine.grid.exponents))
+        grids.add(tuple(engine.data.grid.exponents))
         one = KMeans(3, init=rows[:3], max_iter=2, tol=0, device="reference").fit(rows)
         assert on_host(result.centers).tobytes() == one.cluster_centers_.tobytes()
         assert (on_host(result.labels) == one.labels_).all()
@@ -265,7 +265,7 @@ def test_rows_that_need_another_grid_replace_others(d):
         one = KMeans(3, init=rows[:3], max_iter=2, tol=0, device="reference").fit(rows)
         assert on_host(result.centers).tobytes() == one.cluster_centers_.tobytes()
         assert result.inertia == one.inertia_
-        limbs.append(engine.grid.n_limbs)
+        limbs.append(engine.data.grid.n_limbs)
     assert limbs[0] == limbs[2] < limbs[1]
 
 

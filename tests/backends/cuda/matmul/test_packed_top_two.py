@@ -8,8 +8,8 @@ import torch
 import triton
 import triton.language as tl
 
+from lloydia.backends.cuda.dispatch import MAX_RESIDENT_CENTERS
 from lloydia.backends.cuda.matmul.packed_top_two import (
-    MAX_RESIDENT_COLUMNS,
     RAISED,
     SMALLEST_SCORE,
     packed_top_two_of,
@@ -108,11 +108,11 @@ def test_what_only_its_cell_tells_apart_is_bounded(apart, slot):
     thread, last = row % 4, row // 2
     for cell in range(7 - apart):
         for one, other in ((cell, cell + apart), (cell + apart, cell)):
-            S = np.full((ROWS, MAX_RESIDENT_COLUMNS), 8.0, np.float32)
+            S = np.full((ROWS, MAX_RESIDENT_CENTERS), 8.0, np.float32)
             least, next_one = place_of(one * 9 + slot, thread), place_of(other * 9 + slot, thread)
             S[row, least] = SMALLEST_SCORE
             S[row, next_one] = (0x40800000 + last).astype(np.int32).view(np.float32)
-            column, _, lower = told_of(S, MAX_RESIDENT_COLUMNS, 1)
+            column, _, lower = told_of(S, MAX_RESIDENT_CENTERS, 1)
             np.testing.assert_array_equal(column, least)
             second = S[row, next_one]
             assert (lower <= second).all()

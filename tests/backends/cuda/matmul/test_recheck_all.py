@@ -9,8 +9,9 @@ import pytest
 import torch
 
 from lloydia.backends.cuda.device_functions import run_state as state
+from lloydia.backends.cuda.dispatch import Kernels, Stage, Work, chosen
 from lloydia.backends.cuda.matmul import recheck_all as contests
-from lloydia.backends.cuda.matmul.recheck_all import fits_multiprocessor, recheck_all
+from lloydia.backends.cuda.matmul.recheck_all import recheck_all
 from lloydia.backends.cuda.runtime.launching import place
 from lloydia.exact import distance
 from nasty import FLAVOURS, rows_of
@@ -191,4 +192,5 @@ def test_more_blocks_than_programs():
     ],
 )  # fmt: skip
 def test_which_shapes_it_is_for(d, k, dtype, small):
-    assert fits_multiprocessor(d, k, dtype) is small
+    found = chosen(Stage.RECHECK, Work(1000, d, k, dtype.itemsize)).kernels
+    assert (found is Kernels.ALL) is small

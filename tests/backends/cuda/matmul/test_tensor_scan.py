@@ -6,25 +6,23 @@ import numpy as np
 import pytest
 import torch
 
+from lloydia.backends.cuda.dataset import place_rows
 from lloydia.backends.cuda.device_functions import run_state as state
+from lloydia.backends.cuda.dispatch import Kernels, Stage
 from lloydia.backends.cuda.matmul import scan as tensor_scan
-from lloydia.backends.cuda.matmul.recheck_all import fits_multiprocessor
 from lloydia.backends.cuda.matmul.scan import TensorScan
 from lloydia.backends.cuda.rows.fp16_frame import RADIUS
 from lloydia.backends.cuda.rows.fp16_rows import LARGEST_RESIDUAL
-from lloydia.backends.cuda.rows.placed import Placed
 from lloydia.backends.cuda.runtime.launching import place
 from lloydia.exact import distance
 from nasty import FLAVOURS, rows_of
 
 
 @pytest.fixture(autouse=True)
-def few(request, monkeypatch):
+def few(request, take):
     """Have small shapes go through the stages of large ones; of FEW, the last in that before."""
-    monkeypatch.setattr(tensor_scan, "fits_multiprocessor", lambda *shape: False)
-    monkeypatch.setattr(
-        tensor_scan, "fits_one_program", lambda *shape: getattr(request, "param", False)
-    )
+    some = getattr(request, "param", False)
+    take(Stage.RECHECK, Kernels.PAIRS if some else Kernels.PAIRS_THEN_ALL)
 
 
 FEW = pytest.mark.parametrize("few", [False, True], indirect=True)
@@ -35,7 +33,7 @@ class Scanned:
 
     def __init__(self, X: np.ndarray, C: np.ndarray, old: np.ndarray | None = None) -> None:
         device = place("cuda")
-        rows = Placed(X, None, "cuda")
+        rows = place_rows(X, None, "cuda")
         n = len(X)
         labels = torch.as_tensor(np.full(n, -1, np.int32) if old is None else old.copy()).to(device)
         changed_rows, changed_old = (torch.empty_like(labels) for _ in range(2))
@@ -199,7 +197,7 @@ def tight() -> tuple[np.ndarray, np.ndarray]:
 def test_all_rows_within_the_radius_count_for_the_bounds():
     X, C = tight()
     check(X, C)
-    rows = Placed(X, None, "cuda")
+    rows = place_rows(X, None, "cuda")
     fp16_rows = TensorScan(rows, len(C)).fp16_rows
     norm, residual = fp16_rows.norm.cpu().numpy(), fp16_rows.residual.cpu().numpy()
     numbers = fp16_rows.numbers[0].cpu().numpy()
@@ -218,14 +216,14 @@ def test_heavy_tails_leave_few_rows_in_doubt():
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("d", [12, 40])
-def test_where_centres_are_few_one_stage_follows(d, dtype, monkeypatch):
-    monkeypatch.setattr(tensor_scan, "fits_multiprocessor", fits_multiprocessor)
+def test_where_centres_are_few_one_stage_follows(d, dtype, take, monkeypatch):
+    take(Stage.RECHECK, Kernels.ALL)
     monkeypatch.setattr(tensor_scan, "nominate", None)
     X, C = blobs(300, d, 40, dtype)
     X[::10] = (C[:30] + C[1:31]) / 2
     scanned = check(X, np.concatenate([C, C[:1]]))
     assert 20 <= scanned.n_ambiguous < 60
-    rows = Placed(X, None, "cuda")
+    rows = place_rows(X, None, "cuda")
     scan = TensorScan(rows, 41)
     parts, zeros = scan.memory
     assert not {"candidates", "unresolved", "recheck_exact"} & set(vars(scan))
@@ -239,7 +237,7 @@ def test_a_halted_iteration_changes_nothing():
     run_state = torch.zeros(state.SIZE, dtype=torch.int32, device=device)
     run_state[state.STOPPED.value] = 1
     spare = torch.empty_like(labels)
-    rows = Placed(X, None, "cuda")
+    rows = place_rows(X, None, "cuda")
     TensorScan(rows, 3).scan(torch.as_tensor(C).to(device), labels, spare, spare.clone(), run_state)
     assert (labels == -1).all()
     assert int(run_state.sum()) == 1

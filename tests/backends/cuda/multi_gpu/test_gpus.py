@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from lloydia import KMeans, assign, kmeans_plusplus, stopping
 from lloydia.backends import choose
 from lloydia.backends.cpu.part import CPUPart
-from lloydia.backends.cuda.multi_gpu import gpus
+from lloydia.backends.cuda.multi_gpu import threads as threads_of
 from lloydia.backends.cuda.multi_gpu.part import CUDAPart
 from lloydia.backends.cuda.runtime import devices
 from lloydia.backends.group import Here
@@ -86,12 +86,12 @@ def test_no_inertia_is_computed_of_an_iteration_that_was_never_done():
     X = np.array([[0.0, 0.0], [0.0, 1.0], [9.0, 9.0], [9.0, 8.0]])
     engine = choose("cuda:0,1", X, None, None)
     engine.start(X[[0, 2]], "lloyd")
-    for part in engine.parts:
+    for part in engine.group.parts:
         part.run.history[1:] = 9.2e153  # whose squared distances add up to more than a float64
-    inertias = [engine.iterate(True).inertia for _ in range(4)]
+    inertias = [engine.iterate(True).cost for _ in range(4)]
     # Nothing changed in the second: there the devices stopped.
     assert inertias == [2.0, 1.0, None, None]
-    assert engine.report(2, inertias[1]).n_changed == 0
+    assert engine.run.report(2, inertias[1]).n_changed == 0
     engine.rewind(2)
     assert engine.inertia() == 1.0
 
@@ -229,7 +229,7 @@ def test_what_is_not_finite_is_refused_by_the_gpu_that_has_it(value, device):
 
 
 def test_more_rows_than_can_be_counted(monkeypatch):
-    monkeypatch.setattr(gpus, "MAX_ROWS", 10)
+    monkeypatch.setattr("lloydia.backends.cuda.multi_gpu.gpus.MAX_ROWS", 10)
     with pytest.raises(ValueError, match="X has 20 rows, and GPUs take at most 10 together"):
         KMeans(2, device="cuda:all").fit(blobs(20, 3, "float32"))
 
@@ -249,8 +249,8 @@ def test_threads_copy_from_the_home_of_the_rows_in_its_stream(monkeypatch):
 
     monkeypatch.setattr(torch.cuda, "current_stream", lambda device: f"own of {device}")
     monkeypatch.setattr(torch.cuda, "stream", Entered)
-    threads = gpus.Threads.__new__(gpus.Threads)
-    threads.pool = gpus.ThreadPoolExecutor(1)
+    threads = threads_of.Threads.__new__(threads_of.Threads)
+    threads.pool = threads_of.ThreadPoolExecutor(1)
     threads.home = torch.device("cuda", 0)
     assert threads._submit(torch.device("cuda", 1), max, 2, 3).result() == 3
     # A copy waits for both: what made the rows is queued in the caller's stream of their GPU.

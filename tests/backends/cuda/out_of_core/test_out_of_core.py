@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from lloydia import KMeans, stopping
 from lloydia.backends import choose
-from lloydia.backends.cuda import beginning
+from lloydia.backends.cuda import run_setup
 from lloydia.backends.cuda.low_dim import sums as low_sums
 from lloydia.backends.cuda.matmul import memory as tensor_memory
 from lloydia.backends.cuda.out_of_core import blocks, listed, room, sending
@@ -39,7 +39,7 @@ def memory(monkeypatch):
 
     It does not hold all rows in any case, however few there are.
     """
-    for module in (room, beginning):
+    for module in (room, run_setup):
         monkeypatch.setattr(module, "SPARE", 0)
     monkeypatch.setattr(devices, "LITTLE", 0)
     monkeypatch.setattr(row_memory, "fits", lambda *rows: False)
@@ -157,7 +157,7 @@ def test_of_half_precision_copies_only_rows_that_may_change_are_sent(memory, mon
         assert placed.group.sender.resident
         # Beside them nothing is left of the run.
         shared, parts = placed.group.shared, placed.group.parts
-        assert not [held for held in (shared, *parts) if "run" in vars(held)]
+        assert not [held for held in (shared, *parts) if held._run is not None]
 
 
 @pytest.mark.parametrize(("left", "times"), [(0, [1, 1, 3, 3]), (75 * 40, [1, 1, 1, 1, 2, 2])])

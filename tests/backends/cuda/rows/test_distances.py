@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
+from lloydia.backends.cuda.dataset import place_rows
 from lloydia.backends.cuda.rows.distances import closest, distances, own_distances
-from lloydia.backends.cuda.rows.placed import Placed
 from lloydia.backends.cuda.runtime.launching import place
 from lloydia.exact import distance
 from nasty import FLAVOURS, rows_of
@@ -29,7 +29,7 @@ def test_every_distance_is_the_canonical_one(flavour, dtype):
         X, centers = case(flavour, dtype, d)
         D = distance.squared_distances(X, centers)
         labels = np.random.default_rng(0).integers(len(centers), size=len(X)).astype(np.int32)
-        rows, on = Placed(X, None, "cuda"), on_device(centers)
+        rows, on = place_rows(X, None, "cuda"), on_device(centers)
         own = own_distances(rows, on_device(labels), on).cpu().numpy()
         assert (own == D[np.arange(len(X)), labels]).all()
         assert (distances(rows, on).cpu().numpy() == np.sqrt(D).astype(dtype)).all()
@@ -45,7 +45,7 @@ def test_half_precision_is_read_exactly(d):
     centers = X[:7].astype(np.float32) / 3
     labels = np.arange(200, dtype=np.int32) % 7
     D = distance.squared_distances(X.astype(np.float32), centers)
-    own = own_distances(Placed(X, None, "cuda"), on_device(labels), on_device(centers))
+    own = own_distances(place_rows(X, None, "cuda"), on_device(labels), on_device(centers))
     assert (own.cpu().numpy() == D[np.arange(200), labels]).all()
 
 
@@ -54,9 +54,9 @@ def test_nothing_is_written_after_a_halt():
     out = torch.full((len(X),), -1.0, dtype=torch.float64, device=DEVICE)
     labels = torch.zeros(len(X), dtype=torch.int32, device=DEVICE)
     stopped = torch.ones(6, dtype=torch.int32, device=DEVICE)
-    own_distances(Placed(X, None, "cuda"), labels, on_device(centers), out, stopped)
+    own_distances(place_rows(X, None, "cuda"), labels, on_device(centers), out, stopped)
     assert (out == -1.0).all()
-    own_distances(Placed(X, None, "cuda"), labels, on_device(centers), out, stopped * 0)
+    own_distances(place_rows(X, None, "cuda"), labels, on_device(centers), out, stopped * 0)
     assert (out >= 0.0).all()
 
 
@@ -70,7 +70,7 @@ def test_a_row_without_a_label_reads_and_notes_nothing(d):
     noted = torch.zeros(4, dtype=torch.int32, device=DEVICE)
     largest = torch.zeros(1, dtype=torch.float64, device=DEVICE)
     D = own_distances(
-        Placed(X, None, "cuda"), labels, around[1:3], largest=largest, seen=noted[1:3]
+        place_rows(X, None, "cuda"), labels, around[1:3], largest=largest, seen=noted[1:3]
     )
     assert D[7] == 0.0
     assert float(largest) == float(D.max()) < 1e30

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
+from lloydia.backends.cuda.dataset import place_rows
 from lloydia.backends.cuda.rows.distinct import ROWS_PER_MARK
 from lloydia.backends.cuda.rows.ending import Ending
-from lloydia.backends.cuda.rows.placed import Placed
 from lloydia.backends.cuda.runtime.launching import place
 from lloydia.exact import distance, sums
 
@@ -27,7 +27,7 @@ def test_the_inertia_and_what_is_empty(n, last, full, weighted):
     labels = (np.arange(n) % (K - 1)).astype(np.int32)
     labels[-1] = last
     weights = rng.uniform(0.5, 2, size=n) if weighted else None
-    rows, device = Placed(X, weights, "cuda"), place("cuda")
+    rows, device = place_rows(X, weights, "cuda"), place("cuda")
     centers = X[:K] / 3
     ending = Ending(rows, torch.from_numpy(labels).to(device), torch.from_numpy(centers).to(device))
     own = distance.squared_distances(X, centers)[np.arange(n), labels]

@@ -101,9 +101,9 @@ def test_the_spread_before_anything_was_launched_is_not_that_of_a_guess(guess, t
         one.start(start, "lloyd", True, 3)
     # The first iteration is queued with the start, and launched for the loop later.
     assert engine.run.queued_with_start
-    assert engine.launched == 0
+    assert engine.iterations.launched == 0
     assert engine.mean_variance() == oracle.mean_variance()
-    assert engine.queue_mean_variance().n_limbs == engine.grid.n_limbs
+    assert engine.data.queue_variance(tol).n_limbs == engine.data.grid.n_limbs
     reports = [[one.iterate(False).result() for _ in range(3)] for one in (engine, oracle)]
     assert reports[0] == reports[1]
     assert on_host(engine.centers()).tobytes() == oracle.centers().tobytes()

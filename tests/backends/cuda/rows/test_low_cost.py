@@ -54,4 +54,4 @@ def test_the_inertia_is_that_of_the_oracle(make, n, weighted):
     center = torch.as_tensor(X[:1].copy(), device=there)
     terms = (X[:, 0] - X[0, 0]) ** 2 + (X[:, 1] - X[0, 1]) ** 2
     expected = sums.total(terms if weights is None else weights * terms)
-    assert float(low_cost(engine, labels, center, engine.weights)) == expected
+    assert float(low_cost(engine.data, labels, center, engine.data.weights)) == expected

@@ -10,6 +10,7 @@ import torch
 import triton
 import triton.language as tl
 
+from lloydia.backends.cuda.dataset import place_rows
 from lloydia.backends.cuda.device_functions.run_state import SIZE, STOPPED
 from lloydia.backends.cuda.engine import CUDA
 from lloydia.backends.cuda.matmul.fp16_centers import Fp16Centers
@@ -18,7 +19,6 @@ from lloydia.backends.cuda.matmul.scan import TensorScan
 from lloydia.backends.cuda.rows.fp16_frame import MAX_RADIUS, RADIUS
 from lloydia.backends.cuda.rows.fp16_rows import UNIT, Fp16Rows
 from lloydia.backends.cuda.rows.packing import FAR, in_fixed_point, typical_of
-from lloydia.backends.cuda.rows.placed import Placed
 from lloydia.backends.cuda.runtime.launching import place
 from lloydia.backends.reference import Reference
 from lloydia.data.arrays import on_host
@@ -125,7 +125,7 @@ def test_scores_are_in_the_range_that_names_need(kind, dtype):
     X, chosen = unfavourable() if kind == "unfavourable" else (None, None)
     X = rows_of(kind, 150, d, dtype, seed=4) if X is None else X.astype(dtype)
     with np.errstate(all="ignore"):
-        rows = Placed(X, None, "cuda")
+        rows = place_rows(X, None, "cuda")
         fp16_rows = Fp16Rows(rows)
         numbers, origin = fp16_rows.numbers.cpu().numpy()[0], fp16_rows.origin.cpu().numpy()[0]
         if chosen is None:

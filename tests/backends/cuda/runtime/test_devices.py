@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 import sys
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
 import torch
+from triton.runtime import interpreter
 
 import lloydia.backends
 from lloydia import KMeans
 from lloydia.backends import choose
+from lloydia.backends.cuda import engine as cuda_engine
+from lloydia.backends.cuda import iterations, run_setup
 from lloydia.backends.cuda.out_of_core.gathered import Gathered
 from lloydia.backends.cuda.rows import memory as row_memory
 from lloydia.backends.cuda.runtime import devices, own_device, upload
+from lloydia.backends.cuda.seeding import seeds
+from lloydia.stopping import Inertia
 
 HOST = torch.device("cpu")
 X = np.arange(12.0).reshape(6, 2)
+
+
+def needed_of(engine):
+    """Return the bytes that a run of two clusters takes beside an engine's rows."""
+    return run_setup.needed_bytes(engine.data, 2, run_setup.lag_of(engine.data, 2))
 
 
 @pytest.mark.parametrize(
@@ -156,16 +167,51 @@ def test_memory_is_checked_again_once_the_number_of_clusters_is_known(monkeypatc
     rows = np.random.default_rng(0).random((300, 9))
     engine = choose("cuda", rows, None, None)
     monkeypatch.setattr(devices, "LITTLE", 0)
-    monkeypatch.setattr(devices, "free_bytes", lambda device, needed: engine.needed(2))
-    before = engine.needed(2)
+    monkeypatch.setattr(devices, "free_bytes", lambda device, needed: needed_of(engine))
+    before = needed_of(engine)
     engine.start(rows[:2], "lloyd")
     # The half-precision copies are there now.
-    assert engine.needed(2) < before
+    assert needed_of(engine) < before
     with pytest.raises(MemoryError, match="bytes of GPU memory are needed and"):
         engine.start(np.resize(rows, (400_000, 9)), "lloyd")
 
 
-def test_an_engine_works_on_its_own_device(monkeypatch):
+@pytest.mark.parametrize("d", [2, 12])
+def test_an_engine_launches_on_its_own_device_only(d, monkeypatch):
+    """All that it launches is within the context of its device: here one that counts."""
+    if torch.cuda.is_available():
+        pytest.skip("launches are seen in the interpreter only")
+    inside, launch, outside = [], interpreter.GridExecutor.__call__, []
+
+    @contextmanager
+    def entered(device):
+        inside.append(device)
+        yield
+        inside.pop()
+
+    def watched(executor, *args, **options):
+        if not inside:
+            outside.append(executor.fn.__name__)
+        launch(executor, *args, **options)
+
+    for module in (cuda_engine, iterations, seeds):
+        monkeypatch.setattr(module, "current", entered)
+    monkeypatch.setattr(cuda_engine, "on", entered)
+    monkeypatch.setattr(interpreter.GridExecutor, "__call__", watched)
+    rows = np.random.default_rng(0).normal(size=(40, d)).astype("float32")
+    far = np.vstack([rows[:3], np.full((1, d), 1e3)])
+    for options in (
+        {"init": "k-means++"}, {"init": "k-means||"}, {"init": far, "tol": 0.0},
+        {"init": far, "stop": Inertia(drop=1.0)}, {"init": "farthest", "verbose": 1},
+    ):  # fmt: skip
+        model = KMeans(4, random_state=0, max_iter=3, n_init=1, device="cuda", **options)
+        model.fit(rows, sample_weight=np.arange(1.0, 41.0) if "tol" in options else None)
+    model.transform(rows)
+    model.predict(rows)
+    assert not outside
+
+
+def test_a_part_works_on_its_own_device(monkeypatch):
     entered = []
 
     class Device:

@@ -8,7 +8,7 @@ import torch
 
 from lloydia import KMeans, k_means_batched
 from lloydia.backends import choose
-from lloydia.backends.cuda import beginning
+from lloydia.backends.cuda import run_setup
 from lloydia.backends.cuda.device_functions.run_state import ASSIGNED, ITERATION, STOPPED
 from lloydia.data.arrays import on_host
 from lloydia.loop.run import run_iterations
@@ -62,8 +62,8 @@ def test_the_spread_may_need_more_limbs_than_a_run_has_room_for():
 
 def together(monkeypatch, lag):
     """Have runs of few features be launched a few iterations at a time, before others are read."""
-    monkeypatch.setattr(beginning.Beginning, "lag_of", lambda self, k: lag)
-    monkeypatch.setattr(beginning, "SMALL_FIT_ROWS", 0)
+    monkeypatch.setattr(run_setup, "lag_of", lambda data, k: lag)
+    monkeypatch.setattr(run_setup, "SMALL_FIT_ROWS", 0)
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_a_device_that_ended_a_run_changes_nothing_more(d):
     waiting = [engine.iterate(False) for _ in range(n_iter + 3)]
     shifts = [late.result().shift for late in waiting[:n_iter]]
     assert shifts[-1] <= limit < shifts[-2]
-    engine.wait(n_iter)
+    engine.iterations.status(n_iter)
     waiting[-1].begin()
     run_state = engine.run.run_state.tolist()
     assert run_state[ITERATION.value] == n_iter
@@ -149,7 +149,7 @@ def test_the_limit_is_nearly_that_of_the_rule(d, weighted):
     engine.tolerance = 1e-2
     engine.start(X[:3].copy(), "lloyd")
     engine.iterate(False).result()
-    found = float(engine.limit())
+    found = float(engine.data.limit(engine.tolerance, 3))
     assert abs(found - 1e-2 * engine.mean_variance()) <= 2.0**-45 * found
 
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import torch
 
+from lloydia.backends.cuda.dataset import place_rows
 from lloydia.backends.cuda.device_functions.iteration_report import CHANGED, EMPTY, HEAD, MOVE
 from lloydia.backends.cuda.device_functions.run_state import ITERATION, N_CHANGED, SIZE, STOPPED
 from lloydia.backends.cuda.matmul.fp16_centers import Fp16Centers
 from lloydia.backends.cuda.rows.fp16_rows import Fp16Rows
-from lloydia.backends.cuda.rows.placed import Placed
 from lloydia.backends.cuda.runtime.launching import EXACT, next_power, place
 from lloydia.backends.cuda.update.means import NOT_PACKED, finish_kernel
 from lloydia.exact import distance, sums
@@ -104,7 +104,7 @@ PACKED = (
 )
 def test_centres_are_packed_as_before_a_first_assignment(k, d, dtype, stopped):
     rng = np.random.default_rng(k)
-    rows = Placed(rng.normal(size=(50, d)).astype(dtype), None, "cuda")
+    rows = place_rows(rng.normal(size=(50, d)).astype(dtype), None, "cuda")
     fp16_rows, device = Fp16Rows(rows), rows.device
     old = rng.normal(size=(k, d)).astype(dtype)
     # Far ones come near, near ones go far, some stay far; cluster 4 is empty.

@@ -8,9 +8,10 @@ import torch
 
 from lloydia import KMeans
 from lloydia.backends import choose
-from lloydia.backends.cuda import beginning
+from lloydia.backends.cuda import run_setup
 from lloydia.backends.cuda.device_functions.iteration_report import CHANGED, EMPTY, HEAD, RECHECKED
 from lloydia.backends.cuda.engine import CUDA
+from lloydia.backends.cuda.iterations import Iterations
 from lloydia.backends.cuda.update.reports import (
     ContinuingIterations,
     Reports,
@@ -93,8 +94,8 @@ def test_nobody_misses_them(monkeypatch, d, tol, empty):
     model = KMeans(6, device="cuda", **parameters).fit(X)
     assert answer(model) == answer(oracle)
     looked = []
-    report = CUDA.report
-    monkeypatch.setattr(CUDA, "report", lambda *a: looked.append(a[1]) or report(*a))
+    report = Iterations.report
+    monkeypatch.setattr(Iterations, "report", lambda *a: looked.append(a[1]) or report(*a))
     again = KMeans(6, device="cuda", **parameters).fit(X)
     assert answer(again) == answer(oracle)
     assert again.n_distances_ == model.n_distances_
@@ -108,18 +109,18 @@ def test_nobody_misses_them(monkeypatch, d, tol, empty):
 
 @pytest.mark.parametrize(("d", "n", "k", "lag"), [(2, 300, 9, 1), (2, 300, 9, 3), (12, 300, 5, 7)])
 def test_no_more_is_on_its_way_than_is_kept(monkeypatch, d, n, k, lag):
-    monkeypatch.setattr(CUDA, "lag_of", lambda self, k: lag)
+    monkeypatch.setattr(run_setup, "lag_of", lambda data, k: lag)
     # Of few rows the next launch waits for the last.
-    monkeypatch.setattr(beginning, "SMALL_FIT_ROWS", 0)
+    monkeypatch.setattr(run_setup, "SMALL_FIT_ROWS", 0)
     X = np.random.default_rng(1).normal(size=(n, d)).astype("float32")
     engine, ahead = choose("cuda", X, None, None), []
-    launch = engine.launch
+    launch = Iterations.launch_ahead
 
-    def launched(iteration, ends):
-        launch(iteration, ends)
-        ahead.append(engine.launched - engine.reported)
+    def launched(its):
+        launch(its)
+        ahead.append(its.launched - its.reported)
 
-    monkeypatch.setattr(engine, "launch", launched)
+    monkeypatch.setattr(Iterations, "launch_ahead", launched)
     options = {"rule": Shift(0.0), "max_iter": 60, "empty": "relocate", "algorithm": "lloyd"}
     result = run_iterations(engine, X[:k].copy(), **options)
     expected = run_iterations(Reference(X, None), X[:k].copy(), **options)

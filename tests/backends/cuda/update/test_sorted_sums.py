@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
+from lloydia.backends.cuda.dataset import place_rows
 from lloydia.backends.cuda.device_functions.run_state import N_CHANGED, SIZE
 from lloydia.backends.cuda.rows.fixed_point_grid import FixedPointGrid, gather
-from lloydia.backends.cuda.rows.placed import Placed
 from lloydia.backends.cuda.runtime.launching import place
 from lloydia.backends.cuda.update.sorted_sums import queue_sorted_sums
 from lloydia.backends.cuda.update.sorted_updates import HISTOGRAM_BINS, SortedUpdates
@@ -31,7 +31,7 @@ def test_sums_follow_the_labels(flavour, dtype, weighted, n, k):
     X = rows_of(flavour, n, D, dtype, seed=1)
     rng = np.random.default_rng(0)
     weights = 10.0 ** rng.uniform(-6, 6, size=n) if weighted else None
-    rows = Placed(X, weights, "cuda")
+    rows = place_rows(X, weights, "cuda")
     fixed_point_grid = FixedPointGrid.of(rows, rows.grid, rows.weights)
     device = place("cuda")
     updates = SortedUpdates(n, k, device)
@@ -57,7 +57,7 @@ def test_sums_follow_the_labels(flavour, dtype, weighted, n, k):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_all_rows_together(dtype):
     X = rows_of("outlier", 70, 9, dtype, seed=2)
-    rows = Placed(X, None, "cuda")
+    rows = place_rows(X, None, "cuda")
     found = gather(rows.X, FixedPointGrid.of(rows, rows.grid, None))[0].cpu().numpy()
     limbs = sums.limbs(X, None, rows.grid)
     expected = sums.accumulate(limbs, np.zeros(70, dtype=int), 1)

@@ -12,9 +12,9 @@ import triton.language as tl
 
 from compiling import compiles, said_by
 from lloydia.backends import choose
+from lloydia.backends.cuda.dataset import place_rows
 from lloydia.backends.cuda.device_functions.run_state import N_CHANGED, SIZE, STOPPED
 from lloydia.backends.cuda.rows.fixed_point_grid import FixedPointGrid
-from lloydia.backends.cuda.rows.placed import Placed
 from lloydia.backends.cuda.runtime.launching import INTERPRETED, place
 from lloydia.backends.cuda.update import table_sums
 from lloydia.backends.cuda.update.bank_swizzle import bank_swizzled, places_of
@@ -170,7 +170,7 @@ def test_what_moves_later_limbs(each, limbs):
 
 def fixed_point_grid_of(X, n=None):
     """Return rows and the fixed-point grid that they have among n rows."""
-    rows = Placed(X, None, "cuda")
+    rows = place_rows(X, None, "cuda")
     extent = sums.Magnitudes.of(X)
     if n is not None:
         extent = extent.merge(sums.Magnitudes(n - len(X), extent.largest, extent.smallest))
@@ -423,5 +423,5 @@ def test_sums_after_every_iteration_are_those_of_the_host(weighted, d):
         assert (engine.run.sums[0].cpu().numpy() == expected).all()
     # Entries take no memory where nobody sorts them.
     by_table = not weighted and d == 12
-    assert engine.run.cluster_sums.by_table(engine) == by_table
+    assert engine.run.cluster_sums.by_table(engine.data) == by_table
     assert ("sorted_updates" not in vars(engine.run.cluster_sums)) == by_table

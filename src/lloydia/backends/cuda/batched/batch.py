@@ -11,13 +11,13 @@ import torch
 
 from lloydia.backends.cuda.batched.rows import BatchRows, alike
 from lloydia.backends.cuda.batched.run import BatchRun, BatchStatus
+from lloydia.backends.cuda.dataset import MAX_ROWS
 from lloydia.backends.cuda.device_functions.run_state import LOW_DIM_FEATURES
 from lloydia.backends.cuda.matmul.scan import TensorScan
 from lloydia.backends.cuda.matmul.starting import queue_start
 from lloydia.backends.cuda.rows.distances import own_distances
 from lloydia.backends.cuda.rows.fp16_rows import padded
 from lloydia.backends.cuda.rows.memory import row_bytes
-from lloydia.backends.cuda.rows.placed import MAX_ROWS
 from lloydia.backends.cuda.rows.totals import cost_limbs, join_cost
 from lloydia.backends.cuda.runtime.async_copy import AsyncCopy
 from lloydia.backends.cuda.runtime.devices import free_bytes

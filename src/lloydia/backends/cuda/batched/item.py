@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, SupportsFloat
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from lloydia.backends.cuda.batched.batch import LAG, Batch, batches
-from lloydia.backends.cuda.seeding.state import SeedingState
-from lloydia.backends.engine import UNLIMITED, Abilities, Report
+from lloydia.backends.cuda.dataset import Dataset
+from lloydia.backends.cuda.engine import CUDA
+from lloydia.backends.cuda.seeding.seeds import Seeds
+from lloydia.backends.engine import NEVER, UNLIMITED, Abilities, Report
 from lloydia.exact import sums as exact
 
 __all__ = ["BatchItem", "groups"]
@@ -46,7 +49,7 @@ class Owed:
         return self.batch.costs[self.number]
 
 
-class BatchItem(SeedingState, Abilities):
+class BatchItem(Seeds, Abilities):
     """What :func:`lloydia.loop.run.steps` asks of an engine, for one item of a batch.
 
     A run that has empty clusters to settle is for an engine that has its rows to itself.
@@ -63,23 +66,23 @@ class BatchItem(SeedingState, Abilities):
     full = False
 
     def __init__(self, batch: Batch, number: int) -> None:
-        self.batch, self.number, rows = batch, number, batch.rows
-        self.device, self.name, self.weights = rows.device, batch.name, None
-        self.wide, self.dtype = rows.wide, rows.dtype
-        self.n_samples, self.n_features = rows.n_samples, rows.n_features
-        self.forget_magnitudes()
+        rows = batch.rows
+        data = Dataset(rows.X[number], None)
+        super().__init__(data)
+        self.batch, self.number, self.data, self.name = batch, number, data, batch.name
+        self.dtype, self.n_samples, self.n_features = rows.dtype, rows.n_samples, rows.n_features
+        known, self.tolerance = rows.measured, NEVER
+        data.take_magnitudes(
+            exact.Magnitudes(self.n_samples, known.largest[number], known.smallest[number])
+        )
         self.n_distances = self.n_rechecked = 0
 
-    @cached_property
-    def X(self) -> torch.Tensor:
-        """The rows, for seedings."""
-        return self.batch.rows.X[self.number]
-
     def magnitudes(self) -> exact.Magnitudes:
-        known = self.batch.rows.measured
-        return exact.Magnitudes(
-            self.n_samples, known.largest[self.number], known.smallest[self.number]
-        )
+        return self.data.magnitudes()
+
+    def subset(self, rows: NDArray[np.int64], weights: NDArray[np.float64]) -> CUDA:
+        chosen = self.data.X[torch.as_tensor(rows, device=self.data.device)]
+        return CUDA(chosen, weights, self.name)
 
     def mean_variance(self) -> float:
         return self.batch.mean_variances[self.number]

@@ -11,10 +11,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from lloydia.backends.cuda.dataset import WIDE
 from lloydia.backends.cuda.rows.fixed_point_grid import FixedPointGrid
 from lloydia.backends.cuda.rows.fp16_rows import Fp16Rows
 from lloydia.backends.cuda.rows.magnitudes import new_bounds, read_bounds
-from lloydia.backends.cuda.rows.placed import WIDE
 from lloydia.backends.cuda.runtime.async_copy import AsyncCopy
 from lloydia.exact import sums as exact
 
@@ -41,7 +41,7 @@ class Measured:
 
 
 class BatchRows:
-    """The rows of items; for kernels what :class:`Placed` is for one data set.
+    """The rows of items; for kernels what :class:`Dataset` is for one data set.
 
     Parameters
     ----------

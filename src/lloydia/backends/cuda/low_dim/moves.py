@@ -100,7 +100,7 @@ def number(n_listed, places, steps):
 def own_rows(i, n, EACH: tl.constexpr):
     """Return this program's rows of step i, one a thread, and which are there."""
     lane = tl.arange(0, LANES)
-    # Steps ahead of the last are within 32 bits, too: there is room for them (placed.MOST_ROWS).
+    # Steps ahead of the last are within 32 bits, too: there is room for them (dataset.MOST_ROWS).
     first = ((tl.program_id(0) + i // EACH * tl.num_programs(0)) * EACH + i % EACH) * LANES
     return first + lane, lane < n - first
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from copy import copy
 from functools import partial
+from typing import Any
 from weakref import proxy
 
 import torch
@@ -115,9 +117,19 @@ class LowRun(LowTold):
         """Queue an assignment."""
         self.queue(0, assigns=True, inertia=False)
 
+    def accumulate(self) -> None:
+        """Queue an assignment, and the moves of rows that changed from sum to sum."""
+        self.queue(-1, assigns=False, inertia=False)
+
+    def over(self, rows: Any, labels: torch.Tensor) -> LowRun:
+        """Return a run over other rows, at most as many, in the same memory but for labels."""
+        run = copy(self)
+        run.rows, run.labels, run.fixed_point_grid = rows, labels, rows.fixed_point_grid
+        return run
+
     def contribute(self, message: torch.Tensor) -> None:
         """Queue an iteration up to what is told of it to others."""
-        self.queue(-1, assigns=False, inertia=False)
+        self.accumulate()
         queue_write_message(self.sums, self.run_state, message)
 
     def end(self) -> LowEnding:
@@ -141,10 +153,18 @@ class LowRun(LowTold):
         if self.variance is not None:
             self.variance.done()
 
-    def repeat(self, other: LowRun) -> None:
+    @property
+    def queued_work(self) -> tuple:
+        """What was queued."""
+        return self.last, self.launched
+
+    def restart(self, centers: NDArray | torch.Tensor, tolerance: float) -> bool:
+        """Return False: over few features another run is made in less time."""
+        return False
+
+    def repeat(self, work: tuple) -> None:
         """Queue what another run has queued."""
-        n_iterations, assigns, inertia = other.launched
-        self.last = other.last
+        self.last, (n_iterations, assigns, inertia) = work
         self.queue(self.last if n_iterations > 0 else n_iterations, assigns, inertia)
 
     def _layout(self, host: torch.Tensor | None) -> Layout:

@@ -40,7 +40,7 @@ def first_of(block, n, EACH: tl.constexpr):
 
     The last block is as large as the others, and overlaps the one before it.
     """
-    # Blocks up to two rounds past the last are within 32 bits: placed.MOST_ROWS leaves room.
+    # Blocks up to two rounds past the last are within 32 bits: dataset.MOST_ROWS leaves room.
     return tl.minimum(block * (LANES * EACH), n - LANES * EACH)
 
 

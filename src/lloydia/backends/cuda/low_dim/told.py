@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from lloydia.backends.cuda.device_functions.iteration_report import HEAD
 from lloydia.backends.cuda.device_functions.run_state import STOPPED
 from lloydia.backends.cuda.low_dim.memory import LowMemory
+from lloydia.backends.cuda.low_dim.shape import LIMBS
 from lloydia.backends.cuda.rows.low_cost import DONE
-from lloydia.backends.cuda.rows.magnitudes import bounds_of
 from lloydia.backends.cuda.rows.totals import join_cost
 from lloydia.backends.cuda.runtime.async_copy import AsyncCopy
 from lloydia.backends.cuda.update.mean_variance import TOTAL, MeanVariance
@@ -142,10 +141,11 @@ class LowTold(LowMemory):
         """
         return int(self.part(1)[2 * self.rows.n_features])
 
-    def measured(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return what :func:`rows.magnitudes.magnitudes` does; of the first launch."""
-        d, double = self.rows.n_features, self.rows.X.dtype == torch.float64
-        return bounds_of(self.part(1)[: 2 * d].reshape(2, d), double)
+    def verify(self) -> bool:
+        """Return whether the run has room for the limbs that the rows need; they get the bounds."""
+        d = self.rows.n_features
+        self.rows.take_bounds(self.part(1)[: 2 * d].reshape(1, 2, d))
+        return 0 < self.needs() <= LIMBS
 
     def known(self, iteration: int) -> IterationStatus | None:
         """Return the report of an iteration that was launched, if it was read."""

@@ -13,7 +13,6 @@ import triton.language as tl
 from lloydia.backends.cuda.device_functions.fp16_scores import (
     CHUNK,
     HALF_NORM_WIDTH,
-    WIDEST_IN_REGISTERS,
     error_of_sums,
 )
 from lloydia.backends.cuda.device_functions.run_state import (
@@ -35,14 +34,12 @@ from lloydia.backends.cuda.rows.packing import (
 )
 from lloydia.backends.cuda.runtime.launching import EXACT, ceil_div, launch
 
-__all__ = ["Fp16Centers", "packs_in_update"]
+__all__ = ["Fp16Centers"]
 
 # Programs that pack centres; each leaves partial sums of the bounds.
 PACKERS = 256
 # Centres that a program packs at a time, and centres whose half norms a program writes.
 GROUP, STARTED = 16, 32
-# With more centres the packing would delay the last program of an update too much.
-MAX_CENTERS_PACKED_BY_UPDATE = 256
 
 
 @triton.jit(do_not_specialize=["k", "d", "n_groups", "size"])
@@ -141,11 +138,6 @@ def half_norms_kernel(
     )  # fmt: skip
     column = tl.arange(0, WORDS)[None, :]
     tl.store(half_norm_ptr + j[:, None] * WORDS + column, tl.where(column == 0, word[:, None], 0))
-
-
-def packs_in_update(k: int, width: int) -> bool:
-    """Return whether the update packs its k centres, whose stored width is `width`."""
-    return k <= MAX_CENTERS_PACKED_BY_UPDATE and width <= WIDEST_IN_REGISTERS
 
 
 class Fp16Centers:

@@ -56,8 +56,11 @@ class TensorRows(SummedRows, RowsWithFp16, RunRows, Protocol):
     def guess(self) -> bool:
         """Return whether a guess is used as the grid."""
 
-    def limit(self) -> torch.Tensor | None:
-        """Return the sum of squared movements at which a run ends: a tensor on the device."""
+    def confirm_guess(self) -> bool:
+        """Return whether the guess was right, and take the grid that the host knows."""
+
+    def limit(self, tolerance: float, k: int) -> torch.Tensor | None:
+        """Return the sum of squared movements at which a run of k clusters ends, on the device."""
 
     def ask(self) -> AsyncCopy:
         """Queue the copy of the bounds to the host."""

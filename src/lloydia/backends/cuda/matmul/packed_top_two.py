@@ -22,7 +22,6 @@ from lloydia.backends.cuda.matmul.top_two import min_of_three, split_columns
 from lloydia.backends.cuda.runtime.launching import COMPILED
 
 __all__ = [
-    "MAX_RESIDENT_COLUMNS",
     "RAISED",
     "SMALLEST_SCORE",
     "THREADS",
@@ -35,8 +34,6 @@ __all__ = [
     "with_name",
 ]
 
-# The most columns of all centres.
-MAX_RESIDENT_COLUMNS = 256
 # The factor by which the bits of a score are multiplied to make room for a name.  Kernels take it
 # as an argument, so that the multiplication stays one: it runs in parallel with comparisons.
 RAISED = 16

@@ -31,16 +31,8 @@ from lloydia.backends.cuda.protocols import Rows
 from lloydia.backends.cuda.rows.distances import columns_of
 from lloydia.backends.cuda.runtime.launching import EXACT, launch, next_power, processors
 
-__all__ = [
-    "canonical_nearest",
-    "columns_for",
-    "fits_multiprocessor",
-    "fits_one_program",
-    "recheck_all",
-]
+__all__ = ["canonical_nearest", "columns_for", "recheck_all"]
 
-# Most features and centres, and most bytes of all centres: those that the L1 cache holds.
-MAX_FEATURES, MAX_COLUMNS, MAX_CENTER_BYTES = 128, 512, 1 << 15
 # Rows of a table and its size, at most; 2**LEVELS features are loaded at once.
 ROWS, TABLE, LEVELS = 16, 4096, 3
 # Programs on a multiprocessor and registers of a thread, for tables above a quarter of TABLE or
@@ -56,16 +48,6 @@ ONE, LAST = tl.constexpr(1 << 16), tl.constexpr(2147483647)
 def columns_for(k: int) -> int:
     """Return the number of table columns for k centres."""
     return next_power(k, 32)
-
-
-def fits_one_program(d: int, k: int) -> bool:
-    """Return whether one program can compare a row to all of k centres with d features."""
-    return d <= MAX_FEATURES and k <= MAX_COLUMNS
-
-
-def fits_multiprocessor(d: int, k: int, wide: torch.dtype) -> bool:
-    """Return whether :func:`recheck_all` takes k centres with d features of this type."""
-    return fits_one_program(d, k) and d * columns_for(k) * wide.itemsize <= MAX_CENTER_BYTES
 
 
 @triton.jit

@@ -5,13 +5,10 @@ A program goes through blocks of rows and prefetches the next ones.
 
 from __future__ import annotations
 
-from functools import cache
-
 import torch
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda import options
 from lloydia.backends.cuda.device_functions.fp16_scores import HALF_NORM_WIDTH
 from lloydia.backends.cuda.device_functions.run_state import (
     STOPPED,
@@ -20,9 +17,9 @@ from lloydia.backends.cuda.device_functions.run_state import (
     programs_each,
     wait_for_previous_kernel,
 )
+from lloydia.backends.cuda.dispatch import MAX_RESIDENT_CENTERS, PADDED
 from lloydia.backends.cuda.matmul.fp16_centers import Fp16Centers
 from lloydia.backends.cuda.matmul.packed_top_two import (
-    MAX_RESIDENT_COLUMNS,
     RAISED,
     packed_top_two_of,
     slots_of,
@@ -31,30 +28,13 @@ from lloydia.backends.cuda.rows.fp16_frame import NUMBERS
 from lloydia.backends.cuda.rows.fp16_rows import UNIT, Fp16Rows
 from lloydia.backends.cuda.runtime.launching import ceil_div, launch, processors
 
-__all__ = ["PADDED", "is_resident", "resident_scan"]
+__all__ = ["resident_scan"]
 
-# The most features of a stored row, and the multiple that the number of centres is padded to.
-WIDEST, PADDED = 64, 64
 # Rows of a program, its warps, and programs on a multiprocessor by the most centres: the fastest
 # measured on an H200 that keep everything in registers.
-ROWS, WARPS, RESIDENT = 64, 4, {64: 8, 128: 4, MAX_RESIDENT_COLUMNS: 3}
+ROWS, WARPS, RESIDENT = 64, 4, {64: 8, 128: 4, MAX_RESIDENT_CENTERS: 3}
 # Blocks of rows that are prefetched.
 STAGES = 3
-# Versions of Triton with the Gluon that :mod:`hopper_scan` is written for.
-VERSIONS = ("3.6", "3.7", "3.8", "3.9")
-HOPPER = 9
-
-
-def is_resident(width: int, k: int) -> bool:
-    """Return whether this stage takes k centres, and rows of this stored width."""
-    return width <= WIDEST and k <= MAX_RESIDENT_COLUMNS
-
-
-@cache
-def has_hopper(device: torch.device) -> bool:
-    """Return whether the device and the version of Triton suit :mod:`hopper_scan`."""
-    known = ".".join(triton.__version__.split(".")[:2]) in VERSIONS
-    return known and device.type == "cuda" and torch.cuda.get_device_capability(device)[0] == HOPPER
 
 
 @triton.jit
@@ -112,11 +92,12 @@ def resident_scan(
     centers: Fp16Centers,
     found: torch.Tensor,
     run_state: torch.Tensor,
+    gluon: bool,
 ) -> None:
-    """Queue the scan of all rows; `found` is an int64 tensor of shape (n,)."""
+    """Queue the scan of all rows, in Gluon or Triton; `found` is an int64 tensor of shape (n,)."""
     rows, size = fp16_rows.rows, centers.size
     whole = size & (size - 1) == 0
-    if whole and rows.n_samples >= ROWS and has_hopper(rows.device) and options.is_on("gluon"):
+    if gluon:
         # Imported late: other versions of Triton may lack what it imports.
         from lloydia.backends.cuda.matmul.hopper_scan import hopper_scan
 

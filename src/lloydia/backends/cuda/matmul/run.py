@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from functools import cached_property, partial
-from weakref import proxy
+from typing import Any
 
 import torch
 from numpy.typing import NDArray
 
 from lloydia.backends.cuda.device_functions.run_state import ITERATION, STOPPED
-from lloydia.backends.cuda.matmul.fp16_centers import packs_in_update
+from lloydia.backends.cuda.dispatch import Kernels, Stage, Work, chosen
 from lloydia.backends.cuda.matmul.memory import TensorMemory, TensorRows
-from lloydia.backends.cuda.matmul.pruning.run import ROWS_PER_CHANGE, Pruning, may_pay
+from lloydia.backends.cuda.matmul.pruning.run import ROWS_PER_CHANGE, Pruning
 from lloydia.backends.cuda.matmul.starting import Start, queue_start
 from lloydia.backends.cuda.rows.ending import Ending
 from lloydia.backends.cuda.runtime.plans import Layout, Owner, Scratch, planned, planned_steps
@@ -21,6 +22,7 @@ from lloydia.backends.cuda.runtime.upload import put
 from lloydia.backends.cuda.update.all_reduce import queue_write_message
 from lloydia.backends.cuda.update.means import NOT_PACKED, queue_finish
 from lloydia.backends.cuda.update.reports import ContinuingIterations, IterationStatus, Reports
+from lloydia.backends.engine import NEVER
 
 __all__ = ["TensorRun"]
 
@@ -38,9 +40,8 @@ class TensorRun(TensorMemory):
     rows : TensorRows
         Their grid is needed when rows are first added up: the device assigns rows while the host
         waits for their magnitudes.
-    centers : ndarray of shape (k, d), or tensor of the rows' ``wide`` type on the device
-        A tensor may hold numbers that are not finite or too large: then the rows' bounds become
-        infinite.
+    shape : tuple of two int
+        Of the centres: k, d.
     lag : int
         How many iterations the host may queue beyond the one it waits for.
     settles : bool
@@ -61,25 +62,17 @@ class TensorRun(TensorMemory):
         Whether bounds are tried once few rows change.
     changed : int
         How many rows changed in the last iteration whose report was read.
+    last : int
+        The last iteration that was launched.
+    work : Work
+        By which its kernels are chosen.
     """
 
-    packed: bool
-    queued_with_start: int
-    pruning: Pruning | None
-    may_prune: bool
-    changed: int
-
-    def __init__(
-        self,
-        rows: TensorRows,
-        centers: NDArray | torch.Tensor,
-        lag: int,
-        settles: bool,
-    ) -> None:
-        # A weak reference: the engine holds its run, and a cycle would keep memory for a while.
-        self.rows, self.settles = proxy(rows), int(settles)
-        self.shape = lag + 4, *centers.shape
+    def __init__(self, rows: TensorRows, shape: tuple[int, int], lag: int, settles: bool) -> None:
+        self.rows, self.settles = rows, int(settles)
+        self.shape = lag + 4, *shape
         self.n_limbs = rows.expected or 0
+        self.work = Work(rows.n_samples, shape[1], shape[0], rows.wide.itemsize)
         self._take()
         self.scanning, self.updating = Recording(), Recording()
         # An iteration that packs its centres; an assignment and an iteration that find them packed.
@@ -88,17 +81,28 @@ class TensorRun(TensorMemory):
         # Iterations that are queued at once, and whose reports are copied at once.
         self.launches_per_batch = max(1, lag // 2)
         self.ending: Ending | None = None
-        self._score_all()
-        self._begin(centers)
+        self.packed, self.queued_with_start, self.last, self.tolerance = False, 0, 0, NEVER
+        self.pruning: Pruning | None = None
+        self.may_prune, self.changed = False, rows.n_samples
 
     @cached_property
     def reports(self) -> Reports:
         """The reports, which are copied to the host."""
         return Reports(self.report, self.launches_per_batch)
 
-    def _begin(self, centers: NDArray | torch.Tensor) -> None:
-        """Queue the start, and the first iteration too if nothing must be waited for."""
-        self.packed, self.queued_with_start = False, 0
+    def begin(self, centers: NDArray | torch.Tensor, tolerance: float = NEVER) -> None:
+        """Queue what the first iteration finds; that one, too, if it waits for nothing.
+
+        Parameters
+        ----------
+        centers : ndarray of shape (k, d), or tensor of the rows' ``wide`` type on the device
+            A tensor may hold what is not finite, or too large: then the rows' bounds are not
+            finite.
+        tolerance : float
+            As of an engine.
+        """
+        self.packed, self.queued_with_start, self.last, self.tolerance = False, 0, 0, tolerance
+        self._score_all()
         rows = self.rows
         if isinstance(centers, torch.Tensor):
             start = Start(centers, rows.measured)
@@ -136,18 +140,21 @@ class TensorRun(TensorMemory):
         parts = [self.current, self.labels, self.arena.whole]
         return Layout(key, [*parts, *(x for x in start if x is not None)])
 
-    def restart(self, centers: NDArray) -> None:
-        """Return to the state before the first iteration, from other centres."""
-        self._begin(centers)
-        # The sums are outside the arena where their shape was not known.
+    def restart(self, centers: NDArray | torch.Tensor, tolerance: float = NEVER) -> bool:
+        """Make this the state before the first iteration from other centres, of other rows."""
+        self.begin(centers, tolerance)
+        # They are apart where their shape was not known.
         self.sums.zero_()
         self.ending = None
         self.reports.forget()
-        self._score_all()
+        # It is found again where recordings look for it.
+        self.rows.limit(tolerance, self.shape[1])
+        return True
 
     def launch(self, first: int, last: int, ends: bool) -> None:
         """Queue the iterations `first` to `last`, and with `ends` the end of the run."""
         device, left = self.rows.device, last - first + 1
+        self.last = last
         if self.queued_with_start:
             left -= self.queued_with_start
             self.queued_with_start = 0
@@ -175,7 +182,8 @@ class TensorRun(TensorMemory):
     def _score_all(self) -> None:
         """Score all rows from here on, until bounds are tried again."""
         self.pruning = None
-        self.may_prune, self.changed = may_pay(self), self.rows.n_samples
+        bounds = chosen(Stage.PRUNING, self.work).kernels is Kernels.BOUNDS
+        self.may_prune, self.changed = bounds, self.rows.n_samples
 
     def _forget_bounds(self) -> None:
         """Mark the bounds as invalid for the labels and centres of the next iteration."""
@@ -189,17 +197,17 @@ class TensorRun(TensorMemory):
             return
         # The device is busy while the host waits for the grid.
         self.assign()
-        self.limit = self.rows.limit()
+        self.limit = self.rows.limit(self.tolerance, self.shape[1])
         self.updating.do(self.update, self.rows.device, self._updating)
         self.starting = self.iterating = self.scanning.then(self.updating)
 
     def _queue_first(self, start: Start | None) -> None:
         """Queue the first iteration by one plan, with the start unless that was queued."""
         rows = self.rows
-        self.limit = rows.limit()
-        # All steps share the memory of one plan: an update may write what the next scan reads.
+        self.limit = rows.limit(self.tolerance, self.shape[1])
+        # All in the memory of one plan: the end of an iteration may write what a scan reads.
         assert rows.fp16_rows is not None
-        self.packs_next = packs_in_update(self.shape[1], rows.fp16_rows.width)
+        self.packs_next = chosen(Stage.PACKING, self.work).kernels is Kernels.WITH_UPDATE
         works = partial(self._queue_start, start), self._pack, self._assign, self.update
         layout = self._iterating()
         if start is not None:
@@ -214,6 +222,21 @@ class TensorRun(TensorMemory):
         """Queue the copy of the rows' bounds, if those are to be looked at."""
         if self.rows.unchecked:
             self.rows.ask()
+
+    @property
+    def queued_work(self) -> tuple:
+        """What was queued."""
+        return self.last, self.ending is not None
+
+    def verify(self) -> bool:
+        """Return whether the rows need as many limbs as was guessed; waits for their bounds."""
+        return self.rows.confirm_guess()
+
+    def repeat(self, work: tuple) -> None:
+        """Queue what another run has queued."""
+        last, ends = work
+        if last:
+            self.launch(1, last, ends)
 
     def end(self) -> Ending:
         """Queue an assignment and the inertia."""
@@ -276,6 +299,18 @@ class TensorRun(TensorMemory):
         # The arena has no room for more limbs, or fewer: both are in the key.
         outside = fixed_point_grid.grid.n_limbs != self.n_limbs
         return layout._replace(parts=[self.sums, *layout.parts]) if outside else layout
+
+    def accumulate(self) -> None:
+        """Queue an assignment, and the moves of rows that changed from sum to sum."""
+        self.assign()
+        self.move()
+
+    def over(self, rows: Any, labels: torch.Tensor) -> TensorRun:
+        """Return a run over other rows, at most as many, in the same memory but for labels."""
+        run = copy(self)
+        run.rows, run.labels, run.scan = rows, labels, copy(self.scan)
+        run.scan.rows, run.scan.fp16_rows = rows, rows.fp16_rows
+        return run
 
     def contribute(self, message: torch.Tensor) -> None:
         """Queue an iteration up to the message that other devices add up: always the same one."""

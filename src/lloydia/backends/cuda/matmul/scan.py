@@ -22,17 +22,16 @@ from lloydia.backends.cuda.device_functions.run_state import (
     item_state,
     wait_for_previous_kernel,
 )
+from lloydia.backends.cuda.dispatch import PADDED, Kernels, Stage, Work, chosen, has_gluon
 from lloydia.backends.cuda.matmul.candidates import COUNT, nominate
 from lloydia.backends.cuda.matmul.certify import certify
 from lloydia.backends.cuda.matmul.fp16_centers import Fp16Centers
 from lloydia.backends.cuda.matmul.recheck_all import (
-    fits_multiprocessor,
-    fits_one_program,
     recheck_all,
 )
 from lloydia.backends.cuda.matmul.recheck_exact import RecheckExact
 from lloydia.backends.cuda.matmul.recheck_pairs import recheck_pairs
-from lloydia.backends.cuda.matmul.resident_scan import PADDED, is_resident, resident_scan
+from lloydia.backends.cuda.matmul.resident_scan import resident_scan
 from lloydia.backends.cuda.matmul.scan_buffers import Tiling
 from lloydia.backends.cuda.matmul.top_two import add_tile, begin, end
 from lloydia.backends.cuda.matmul.wide_scan import wide_kernel
@@ -122,8 +121,8 @@ class TensorScan:
 
     Attributes
     ----------
-    resident : bool
-        Whether :mod:`resident_scan` is the first stage.
+    first : Kernels
+        The first stage; `resident` is whether that is :mod:`resident_scan`.
     scores : float32 tensor of shape (2, n)
         The best two scores of each row, or :attr:`packed_scores`.
     found : int32 tensor of shape (n,)
@@ -146,9 +145,17 @@ class TensorScan:
         # A weak reference to the rows, since they may hold this scan.
         self.rows, self.fp16_rows = rows.fp16_rows.rows, rows.fp16_rows
         self.tiling = Tiling.choose(self.fp16_rows.width)
-        self.resident = is_resident(self.fp16_rows.width, k)
-        self.small = fits_multiprocessor(rows.n_features, k, rows.wide)
-        self.inline_exact = self.small or fits_one_program(rows.n_features, k)
+        work = Work(
+            rows.n_samples, rows.n_features, k, rows.wide.itemsize, gluon=has_gluon(rows.device)
+        )
+        self.first, recheck = (
+            chosen(stage, work).kernels for stage in (Stage.SCORES, Stage.RECHECK)
+        )
+        self.resident = self.first in (Kernels.HOPPER, Kernels.RESIDENT)
+        self.small, self.inline_exact = (
+            recheck is Kernels.ALL,
+            recheck is not Kernels.PAIRS_THEN_ALL,
+        )
         columns = PADDED if self.resident else self.tiling.columns
         self.centers = Fp16Centers(self.fp16_rows, k, columns)
         n, device = rows.batch_size * rows.n_samples, rows.device
@@ -273,10 +280,11 @@ class TensorScan:
         """Queue the first stage."""
         fp16_rows, packed, cut, n = self.fp16_rows, self.centers, self.tiling, self.rows.n_samples
         if self.resident:
-            resident_scan(fp16_rows, packed, self.packed_scores, run_state)
+            gluon = self.first is Kernels.HOPPER
+            resident_scan(fp16_rows, packed, self.packed_scores, run_state, gluon)
             return
         wide = fp16_rows.width > WIDEST_IN_REGISTERS
-        if wide and not group_of(fp16_rows.width):
+        if self.first is Kernels.WIDE:
             launch(
                 wide_kernel, (ceil_div(n, cut.rows), 1, self.rows.batch_size),
                 fp16_rows.high, n, fp16_rows.width, packed.high, packed.half_norm_f32,

@@ -1,1 +1,5 @@
-"""Several GPUs of one host: :mod:`part` is one GPU's part, :mod:`gpus` iterates all in step."""
+"""Several GPUs of one host.
+
+:mod:`part` is the rows of one of them, :mod:`threads` asks all parts, and :mod:`gpus` iterates all
+in step.
+"""

@@ -1,14 +1,13 @@
 """A block of rows on a GPU as a part, and what the blocks of a GPU share.
 
-A block keeps only what belongs to its rows and is small: labels, weights, D to the nearest seed,
-and the frame of its half-precision copy.  The copy is made again whenever the rows arrive: the
-device writes it many times faster than the bus sends the rows.
+A block's own is what belongs to its rows, and is small: labels, weights, the D to the nearest seed,
+the frame of its half-precision copy.  That copy is made again from the rows whenever they come:
+the device writes it many times faster than they come over the bus.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from copy import copy
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +15,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from lloydia.backends.cuda.dataset import WIDE, Dataset
 from lloydia.backends.cuda.device_functions.run_state import ITERATION
 from lloydia.backends.cuda.low_dim.run import LowRun
 from lloydia.backends.cuda.matmul.run import TensorRun
@@ -23,9 +23,9 @@ from lloydia.backends.cuda.matmul.scan import TensorScan
 from lloydia.backends.cuda.multi_gpu.part import CUDAPart
 from lloydia.backends.cuda.out_of_core.counted import COUNTED, queue_tally
 from lloydia.backends.cuda.out_of_core.transfer_dtype import narrowest_dtype
+from lloydia.backends.cuda.protocols import Run
 from lloydia.backends.cuda.rows.fixed_point_grid import FixedPointGrid
 from lloydia.backends.cuda.rows.fp16_rows import Fp16Rows
-from lloydia.backends.cuda.rows.placed import WIDE
 from lloydia.backends.cuda.runtime.recording import Recording
 from lloydia.backends.engine import UNLIMITED
 from lloydia.backends.part import Step
@@ -35,7 +35,7 @@ __all__ = ["Block", "Shared"]
 
 
 class Unrecorded:
-    """A stand-in for Recording: the block records the work, with what precedes and follows it."""
+    """Work that is recorded by the block, with what goes before and after it."""
 
     def do(self, work: Any, device: torch.device, layout: Any = None) -> None:
         """Queue the work."""
@@ -43,75 +43,77 @@ class Unrecorded:
 
 
 class Shared:
-    """What the blocks of a device share.
+    """What the blocks of a device have in common.
 
     Attributes
     ----------
     fp16_rows : tuple of tensors, or None
-        Memory for the half-precision copy of one block; the first block is the largest.
-    run : LowRun or TensorRun
-        The sums, the centres, and the memory that a block needs while it is computed.
+        Memory for the half-precision copy of a block: for the first, which no other exceeds.
+    run : Run
+        The sums, the centres, and what is needed of a block while it is here.
     lanes : list of TensorRun
-        That run and another one, for two blocks in progress; see :mod:`listed`.
+        It and another one, for two blocks that are under way; see :mod:`listed`.
     counts : int64 tensor of shape (COUNTED,)
         What the blocks of a pass have counted; see :mod:`counted`.
     known : bool
-        Whether rows have labels, because there was an iteration.
+        Whether rows have labels, since there was an iteration.
     """
-
-    run: LowRun | TensorRun
-    fixed_point_grid: FixedPointGrid
-    lanes: list[TensorRun]
-    fp16_rows: tuple[torch.Tensor, ...] | None = None
-    known = False
 
     def __init__(self, device: torch.device) -> None:
         self.device = device
         self.counts = torch.zeros(COUNTED, dtype=torch.int64, device=device)
+        self.fp16_rows: tuple[torch.Tensor, ...] | None = None
+        self.known = False
+        self.forget_run()
 
     def forget_run(self) -> None:
-        """Free the memory of the last run."""
-        for name in ("run", "lanes"):
-            self.__dict__.pop(name, None)
+        """Give back what the last run needed."""
+        self._run: Run | None = None
+        self._grid: FixedPointGrid | None = None
+        self.lanes: list[TensorRun] = []
 
-    def begin(self, first: Block, centers: NDArray, n_lanes: int) -> None:
-        """Begin a run, for blocks no larger than the first; the last run is forgotten."""
+    @property
+    def run(self) -> Run:
+        """The run that was begun last."""
+        assert self._run is not None, "A run is begun before blocks are asked."
+        return self._run
+
+    def begin(self, first: Dataset, centers: NDArray, n_lanes: int) -> None:
+        """Begin a run, for blocks that are not larger than the first; the last one is forgotten."""
         self.known = False
-        self.fixed_point_grid = FixedPointGrid.of(first, first.grid, None)
+        self._grid = grid = FixedPointGrid.of(first, first.grid, None)
         centers = np.array(centers, dtype=first.dtype, order="C")
         if first.low:
-            self.run = LowRun(first, self.fixed_point_grid, centers, 1, False, stay=False)
-        else:
-            self.lanes = [TensorRun(first, centers, 0, False) for _ in range(n_lanes)]
-            self.run = run = self.lanes[0]
-            run.scanning = run.updating = Unrecorded()
-            # Lanes, and copies of the run, share these.
-            for lane in self.lanes:
-                lane.current, lane.sums, lane.cluster_sums = run.current, run.sums, run.cluster_sums
-                lane.scan = TensorScan(first, len(centers))
+            self._run = LowRun(first, grid, centers, 1, False, stay=False)
+            return
+        first.use_grid(grid)
+        self.lanes = [TensorRun(first, centers.shape, 0, False) for _ in range(n_lanes)]
+        self._run = run = self.lanes[0]
+        run.scanning = run.updating = Unrecorded()
+        # Lanes, and copies of the run, have these in common.
+        for lane in self.lanes:
+            lane.begin(centers)
+            lane.current, lane.sums, lane.cluster_sums = run.current, run.sums, run.cluster_sums
+            lane.scan = TensorScan(first, len(centers))
 
-    def run_of(self, block: Block) -> LowRun | TensorRun:
-        """Return the run of a block: a copy that shares all memory except rows and labels."""
-        run = copy(self.run)
-        run.rows, run.labels = block, block.assigned
-        if block.weights is not None:
-            by = torch.tensor(-block.grid.weight_exponent, device=self.device)
-            block.scaled = torch.ldexp(block.weights, by)
-        if isinstance(run, LowRun):
-            run.fixed_point_grid = block.fixed_point_grid
-        else:
-            run.scan = copy(run.scan)
-            run.scan.rows, run.scan.fp16_rows = block, block.fp16_rows
-        return run
+    def run_of(self, data: Dataset, labels: torch.Tensor) -> Run:
+        """Return the run of a block, in the same memory; its rows get the grid of all."""
+        assert self._grid is not None
+        scaled = None
+        if data.weights is not None:
+            by = torch.tensor(-data.grid.weight_exponent, device=self.device)
+            scaled = torch.ldexp(data.weights, by)
+        data.use_grid(replace(self._grid, grid=data.grid, weights=scaled))
+        return self.run.over(data, labels)
 
     def end_pass(self) -> NDArray[np.int64]:
-        """Wait for what a pass has counted, and return it."""
+        """Return what was counted in a pass: waits for it."""
         counts = self.counts.cpu().numpy().copy()
         self.counts.zero_()
         return counts
 
     def end_iteration(self, largest_cost: float) -> tuple[Step, int]:
-        """Return the result of an iteration, and the number of rechecked rows."""
+        """Return what an iteration came to, and the rows that were checked again."""
         self.known = True
         self.run.run_state[ITERATION.value] = 1
         sums = self.run.sums.sum(dim=0).cpu().numpy()
@@ -120,111 +122,103 @@ class Shared:
 
 
 class Block(CUDAPart):
-    """The part whose rows come and go; its results stay on the device for all blocks.
+    """The part whose rows come and go; what it answers is on the device, for all blocks at once.
 
     Parameters
     ----------
     X : torch.Tensor of shape (m, d)
-        On the device, in the type of the data; it is measured, but not kept.
+        On the device, in the type of the data; it is measured and let go.
     weights : ndarray of shape (m,), float64, or None
     shared : Shared
 
     Attributes
     ----------
     transfer_dtype : torch.dtype
-        The type in which the rows are sent and stored.
+        In which the rows can travel, and stay.
     assigned : int32 tensor of shape (m,)
         The labels.
     returns : bool
-        Whether the rows are at an address where other blocks' rows were and will be, not converted.
+        Whether the rows that are here are where others were and will be, not converted.
     halving, halved : bool
-        Whether the half-precision copy is to be kept when it is made next, and whether it was kept.
-    scaled : float64 tensor of shape (m,), or None
-        The weights on the grid of a run.
+        Whether the half-precision copy is to stay when it is made next, and whether it has stayed.
     recordings : dict of Recording
-        The launches of a run, which are repeated.
+        What has been queued in a run, and will be again.
     """
 
-    halving = halved = False
-    scaled: torch.Tensor | None = None
-
     def __init__(self, X: torch.Tensor, weights: NDArray | None, shared: Shared) -> None:
-        self.shared, self.device = shared, shared.device
-        self.name = f"cuda:{self.device.index or 0}"
-        self._hold(X)
-        if weights is not None:
-            self.weights = torch.as_tensor(weights).to(self.device)
-        self.magnitudes()
+        there = None if weights is None else torch.as_tensor(weights).to(shared.device)
+        self._hold(Dataset(X, there))
+        self.shared, data = shared, self.data
+        data.magnitudes()
         self.transfer_dtype = narrowest_dtype(X)
-        if self.low:
-            self.frame()
+        if data.low:
+            data.use_frame(shared_frame(data))
         else:
-            self.fp16_rows = Fp16Rows(self, shared.fp16_rows)
-            self.scratch = self.fp16_rows.memory
+            data.fp16_rows = Fp16Rows(data, shared.fp16_rows)
+            self.scratch = data.fp16_rows.memory
             shared.fp16_rows = shared.fp16_rows or self.scratch
         self.assigned = torch.empty(len(X), dtype=torch.int32, device=self.device)
         self.recordings: dict[Hashable, Recording] = {}
+        self.halving = self.halved = self.returns = False
         self.attach(None)
 
     @property
     def n_bytes(self) -> int:
-        """The bytes of the rows, as they are sent."""
+        """What the rows take, as they travel."""
         return self.n_samples * self.n_features * self.transfer_dtype.itemsize
 
     @property
     def n_bytes_fp16(self) -> int:
-        """The bytes of the half-precision copy; with few features there is none."""
-        return 0 if self.fp16_rows is None else sum(part.nbytes for part in self.fp16_rows.memory)
+        """What their half-precision copy takes; there is none of few features."""
+        fp16_rows = self.data.fp16_rows
+        return 0 if fp16_rows is None else sum(part.nbytes for part in fp16_rows.memory)
 
     def keep_fp16_rows(self, keep: bool) -> None:
-        """Keep the half-precision copy when it is made next, or release it."""
-        if self.fp16_rows is not None and self.halved and not keep:
-            self.fp16_rows.memory = self.scratch
+        """Have the half-precision copy stay when it is made next, or let it go."""
+        fp16_rows = self.data.fp16_rows
+        if fp16_rows is not None and self.halved and not keep:
+            fp16_rows.memory = self.scratch
             self.halved = False
         self.halving = keep
-        # Recordings refer to the memory of rows, which may be released.
+        # They hold the memory of rows, which may not stay.
         self.recordings.clear()
 
     def attach(self, X: torch.Tensor | None) -> None:
-        """Attach the rows, or detach them."""
-        self.X = None if X is None else self.in_compute_dtype(X)
-        self.returns = self.X is X
-        self.columns = None if X is None else self.X.T
+        """Take the rows, or let them go."""
+        if X is None:
+            self.data.detach()
+            return
+        self.data.X = rows = self.in_compute_dtype(X)
+        self.returns = rows is X
+        if self._seeder is not None:
+            self._seeder.state.columns = rows.T
 
     def in_compute_dtype(self, X: torch.Tensor) -> torch.Tensor:
-        """Return rows in a type that kernels take: float16 only if the centres are float32."""
-        return X if WIDE[X.dtype] == self.wide else X.to(self.wide)
+        """Return rows as kernels want them: in half precision only if their centres are float32."""
+        return X if WIDE[X.dtype] == self.data.wide else X.to(self.data.wide)
 
     def as_result(self, found: torch.Tensor) -> torch.Tensor:
         return found
 
-    @property
-    def fixed_point_grid(self) -> FixedPointGrid:
-        """The grid on the device, with the weights of this block."""
-        return replace(self.shared.fixed_point_grid, weights=self.scaled)
-
-    def frame(self) -> NDArray[np.float64]:
-        """Return a frame that all blocks share: each of their rows is within 1 of the origin."""
-        origin = super().frame()[:-1]
-        reach = float((self.magnitudes().largest + np.abs(origin)).max())
-        return np.append(origin, scale_of(reach, max_scale_exponent(self.dtype)))
-
     def _columns(self) -> None:
-        """Return nothing: the columns come with the rows."""
+        """Return nothing: they come with the rows."""
 
-    # -- a run: results of all blocks are added up in shared memory of the device ----------------
+    # -- a run: what is asked of all blocks is put where they all find it ------------------------
 
     def start(
         self, centers: NDArray, algorithm: str, settles: bool = True, max_iter: int = UNLIMITED
     ) -> None:
-        self.forget_seeds()
-        self.k = len(centers)
+        self._seeder = None
         self.assigned.fill_(-1)
-        self.run = self.shared.run_of(self)
+        self._run = self.shared.run_of(self.data, self.assigned)
         self.used = self.run.current
 
+    def forget_run(self) -> None:
+        """Give back what the last run needed."""
+        self._run = None
+
     def step(self, centers: NDArray, measure: bool) -> Any:
-        """Add to the sums of all blocks; return the largest weight times D, 0 if not measured."""
+        """Add to the sums of all blocks; return the largest weight times D, 0 unless measured."""
         self._assign(updates=True)
         return self.measure() if measure else 0.0
 
@@ -236,16 +230,9 @@ class Block(CUDAPart):
         self._assign(updates=False)
 
     def _assign(self, updates: bool) -> None:
-        """Queue an assignment, with `updates` the update of the sums, and the counts."""
-        self.n_distances += self.n_samples * self.k
-        run, absent = self.run, None if self.halved else self.fp16_rows
-        if isinstance(run, LowRun):
-            if updates:
-                run.queue(-1, assigns=False, inertia=False)
-            else:
-                run.assign()
-            queue_tally(run.run_state, self.shared.counts)
-            return
+        """Queue an assignment, perhaps the updates from sum to sum, and what is counted."""
+        run, absent = self.run, None if self.halved else self.data.fp16_rows
+        self.n_distances += self.n_samples * len(run.current)
         if absent is not None and self.halving:
             absent.memory = tuple(torch.empty_like(part) for part in self.scratch)
             self.halved = True
@@ -253,16 +240,25 @@ class Block(CUDAPart):
         def work() -> None:
             if absent is not None:
                 absent.store()
-            run.assign()
             if updates:
-                run.move()
+                run.accumulate()
+            else:
+                run.assign()
             queue_tally(run.run_state, self.shared.counts)
 
-        if self.returns:
-            self.record((self.X.data_ptr(), absent is None, updates), work)
+        # What a run over few features launches, it plans by itself.
+        if self.returns and not self.data.low:
+            self.record((self.data.X.data_ptr(), absent is None, updates), work)
         else:
             work()
 
     def record(self, key: Hashable, work: Callable[[], None]) -> None:
-        """Queue work that is the same for a key throughout a run."""
+        """Queue work that in a run is always the same for a key."""
         self.recordings.setdefault(key, Recording()).do(work, self.device)
+
+
+def shared_frame(data: Dataset) -> NDArray[np.float64]:
+    """Return a frame that all blocks can share: any of their rows is within 1 of the origin."""
+    origin = data.frame()[:-1]
+    reach = float((data.magnitudes().largest + np.abs(origin)).max())
+    return np.append(origin, scale_of(reach, max_scale_exponent(data.dtype)))

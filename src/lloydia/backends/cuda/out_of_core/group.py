@@ -15,6 +15,7 @@ from lloydia.backends.cuda.out_of_core.blocks import Block, Shared
 from lloydia.backends.cuda.out_of_core.listed import step_listed
 from lloydia.backends.cuda.out_of_core.room import Division, Room
 from lloydia.backends.cuda.out_of_core.sending import Array, Sender
+from lloydia.backends.cuda.run_setup import bytes_of_clusters
 from lloydia.backends.cuda.runtime.devices import free_bytes
 from lloydia.backends.cuda.runtime.launching import place
 from lloydia.backends.cuda.runtime.own_device import current
@@ -133,7 +134,7 @@ class OutOfCore(Passes):
         Two half-precision copies may be in progress, each with its own centres.
         """
         first = self.parts[0]
-        return first.of_clusters(k) * (1 if first.low else 2)
+        return bytes_of_clusters(first.data, k) * (1 if first.data.low else 2)
 
     def _divided(self, halving: bool, clusters: int) -> Division:
         """Decide which rows stay; `halving` is whether half-precision copies may be used.
@@ -178,14 +179,15 @@ class OutOfCore(Passes):
 
     def begin(self, method: str, *arguments: Any) -> None:
         # The memory of the last run is released.
-        for holder in (*self.parts, self.shared):
-            holder.forget_run()  # type: ignore[attr-defined]
+        for part in self.parts:
+            part.forget_run()
+        self.shared.forget_run()
         if method == "seed_start":
             self._divide(False, 0)
             return
         centers = arguments[0]
         found = self._divide(method == "start", len(centers))
-        self.shared.begin(self.parts[0], centers, 2 if found.fp16_rows else 1)
+        self.shared.begin(self.parts[0].data, centers, 2 if found.fp16_rows else 1)
         if method == "classify":
             for part in self.parts:
                 part.start(centers, "lloyd")
@@ -244,7 +246,7 @@ class OutOfCore(Passes):
                 part, start = self.parts[p], int(self.host.edges[p])
                 for first in range(0, len(X), step):
                     part.attach(X[first : first + step])
-                    rows = slice(start + first, start + first + len(part.X))
+                    rows = slice(start + first, start + first + len(part.data.X))
                     out[rows] = part.distances(centers)
                 part.attach(None)
         return out

@@ -37,7 +37,7 @@ __all__ = ["Listed", "Picked", "step_listed"]
 
 @dataclass(frozen=True)
 class Picked:
-    """Some rows of a block; kernels read it as :class:`rows.placed.Placed`, which has all rows.
+    """Some rows of a block; kernels read it as :class:`dataset.Dataset`, which has all rows.
 
     Attributes
     ----------
@@ -69,9 +69,9 @@ class Listed:
 
     def __init__(self, block: Block, lane: TensorRun) -> None:
         self.block, self.lane = block, lane
-        block.n_distances += block.n_samples * block.k
+        block.n_distances += block.n_samples * len(lane.current)
         self.scan = copy(lane.scan)
-        self.scan.rows, self.scan.fp16_rows = block, block.fp16_rows
+        self.scan.rows, self.scan.fp16_rows = block.data, block.data.fp16_rows
         block.record(("certify", id(lane)), self._certify)
         self.lists = AsyncCopy(torch.cat([lane.run_state, lane.changed_rows, self.scan.ambiguous]))
 
@@ -116,7 +116,7 @@ class Listed:
             unresolved = where[self.scan.unresolved[: self.n_unresolved].long()]
             rows = Picked(X, len(candidates))
             self.scan.decide(rows, lane.current, ambiguous, unresolved, candidates, *lists)
-        fixed_point_grid = block.fixed_point_grid
+        fixed_point_grid = block.data.fixed_point_grid
         if fixed_point_grid.weights is not None:
             fixed_point_grid = replace(fixed_point_grid, weights=fixed_point_grid.weights[listed])
         lane.cluster_sums.sorted_updates.sort(*lists)

@@ -1,4 +1,4 @@
-"""The current device: kernels are launched on it, so an engine makes it its own while it works."""
+"""The current device: kernels are launched on it, so who launches makes its own the current one."""
 
 from __future__ import annotations
 
@@ -13,18 +13,17 @@ from torch.cuda import current_device
 
 from lloydia.backends.cuda.runtime.launching import INTERPRETED, place
 
-__all__ = ["anywhere", "current", "on", "on_own_device"]
+__all__ = ["current", "on", "on_own_device"]
 
 T = TypeVar("T", bound=type)
-M = TypeVar("M", bound=Callable)
 
-_anywhere: set[Callable] = set()
+_HERE = nullcontext()
 
 
 def current(device: torch.device) -> AbstractContextManager:
     """Return the context in which a device is the current one; that it mostly is already."""
     if device.type == "cpu" or current_device() == device.index:
-        return nullcontext()
+        return _HERE
     return torch.cuda.device(device)
 
 
@@ -33,13 +32,12 @@ def on(name: str) -> AbstractContextManager:
     return current(place(name))
 
 
-def on_own_device(engine: T) -> T:
-    """Have the constructor and the public methods of an engine run on its device.
+def on_own_device(part: T) -> T:
+    """Have the constructor and the public methods of a part of the data run on its device.
 
-    The constructor's arguments are X, the weights and the name of the device.  Methods that are
-    marked by :func:`anywhere` run where they are called.
+    The constructor's arguments are X, the weights and the name of the device.
     """
-    own: Any = engine
+    own: Any = part
     construct = own.__init__
 
     @wraps(construct)
@@ -50,15 +48,9 @@ def on_own_device(engine: T) -> T:
     own.__init__ = constructor
     for name in dir(own):
         method = getattr(own, name)
-        if isfunction(method) and not name.startswith("_") and method not in _anywhere:
+        if isfunction(method) and not name.startswith("_"):
             setattr(own, name, _guarded(method))
-    return engine
-
-
-def anywhere(method: M) -> M:
-    """Mark a method that itself launches nothing."""
-    _anywhere.add(method)
-    return method
+    return part
 
 
 def _guarded(method: Callable) -> Callable:

@@ -213,7 +213,12 @@ def planned(work: Callable[[], None], device: torch.device, layout: Layout) -> S
 
     Returns what was launched, nothing where kernels are interpreted.
     """
-    return planned_steps([work], device, layout, [(0, 1)])[0]
+    plan = plan_for(layout, device)
+    if plan is None:
+        return first_time([work], device, layout, [(0, 1)])[0]
+    found = plan.launches(layout.parts, layout.zeros)
+    found.queue(stream_of(device.index))
+    return found
 
 
 def planned_steps(
@@ -226,19 +231,38 @@ def planned_steps(
 
     Those of each span: from one to another that is not part of it.
     """
-    # What is launched otherwise is another plan.
-    key = device.index, layout.key, options.state()
-    plan = _plans.get(key) if options.is_on("recorded_launches") else None
-    if plan is not None:
-        found = plan.launches(layout.parts, layout.zeros)
-        found.queue(stream_of(device.index))
-        return [found.some(span) for span in plan.spans]
+    plan = plan_for(layout, device)
+    if plan is None:
+        return first_time(works, device, layout, spans)
+    found = plan.launches(layout.parts, layout.zeros)
+    found.queue(stream_of(device.index))
+    return [found.some(span) for span in plan.spans]
+
+
+def key_of(layout: Layout, device: torch.device) -> Hashable:
+    """Return what a plan is kept by: work that is launched otherwise has another one."""
+    return device.index, layout.key, options.state()
+
+
+def plan_for(layout: Layout, device: torch.device) -> Plan | None:
+    """Return the plan of work with this layout, if it was done before."""
+    return _plans.get(key_of(layout, device)) if options.is_on("recorded_launches") else None
+
+
+def first_time(
+    works: Sequence[Callable[[], None]],
+    device: torch.device,
+    layout: Layout,
+    spans: Sequence[Span],
+) -> list[Series | Apart]:
+    """Do several works by name, and keep the plan of them; return as :func:`planned_steps`."""
     each = [noted(work) for work in works]
     launches = [*chain(*each)]
     edges = [*accumulate(map(len, each), initial=0)]
     within = [(edges[first], edges[last]) for first, last in spans]
     if launches and all(map(is_plain, launches)) and options.is_on("recorded_launches"):
-        remember(key, Plan(launches, layout.parts, *layout.scratch(), spans=within))
+        plan = Plan(launches, layout.parts, *layout.scratch(), spans=within)
+        remember(key_of(layout, device), plan)
     return [series_of(launches[first:last]) for first, last in within]
 
 

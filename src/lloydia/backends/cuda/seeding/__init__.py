@@ -1,6 +1,8 @@
 """Seeding and empty clusters on the device.
 
-:mod:`state` is the state of a seeding: the seeds, and each row's D to the nearest of them.
-:mod:`plusplus_kernels` draws and evaluates candidates of k-means++, :mod:`oversampling` is
-k-means||, and :mod:`donors` finds the rows that fill empty clusters.
+* :mod:`seeds` are an engine's questions, which a :mod:`seeder` answers; :mod:`part_seeder` answers
+  those to a part of the data.
+* :mod:`state` is what both keep: each row's D to the nearest seed, and the candidates.
+* :mod:`plusplus_kernels` evaluates candidates of k-means++, :mod:`oversampling` is k-means||.
+* :mod:`donors` finds the rows that fill empty clusters.
 """

@@ -1,241 +1,154 @@
-"""The state of a seeding, and what seedings compute on a GPU."""
+"""What a seeding keeps on a GPU: each row's D to the nearest seed, and the candidates."""
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Protocol
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 
+from lloydia.backends.cuda.protocols import WholeRows
 from lloydia.backends.cuda.rows.distances import closest
-from lloydia.backends.cuda.rows.placed import Placed
 from lloydia.backends.cuda.rows.totals import largest_term
 from lloydia.backends.cuda.runtime.launching import EXACT, ceil_div, next_power, processors
-from lloydia.backends.cuda.runtime.own_device import anywhere
-from lloydia.backends.cuda.seeding import oversampling, plusplus_kernels
+from lloydia.backends.cuda.seeding import plusplus_kernels
 from lloydia.exact import sums as exact
-from lloydia.progress.stages import steps
 
-__all__ = ["SeedingState"]
+__all__ = ["MAX_CANDIDATES", "SeededRows", "SeedingState", "columns_of"]
 
-# The most candidates that are evaluated at once.
+# Candidates that are evaluated at a time.
 MAX_CANDIDATES = 16
 
 
-class SeedingState(Placed):
+class SeededRows(WholeRows, Protocol):
+    """Rows that seeds are chosen from."""
+
+    def magnitudes(self) -> exact.Magnitudes:
+        """Measure the rows; NaN is refused."""
+
+
+def columns_of(X: torch.Tensor) -> torch.Tensor:
+    """Return rows feature by feature: a copy, unless that leaves less than half of what is free."""
+    size = X.numel() * X.element_size()
+    if X.is_cuda and 2 * size > torch.cuda.mem_get_info(X.device)[0]:
+        return X.T
+    return X.T.contiguous()
+
+
+class SeedingState:
     """Rows, and each one's D to the nearest seed.
+
+    Parameters
+    ----------
+    rows : SeededRows
+    columns : tensor of shape (d, n)
+        The rows, feature by feature: neighbours in memory, where there is room for a copy.
 
     Attributes
     ----------
     nearest : tensor of shape (n,), float64
-        D to the nearest seed; 1 before the first seed.
+        The D; 1 before the first seed.
     largest : tensor of shape (1,), float64
-        The largest weight times D, which determines the grid of the integers.
-    columns : tensor of shape (d, n)
-        The rows, feature by feature; neighbours in memory, if there was room for a copy.
+        The largest weight times D, from which the grid of the integers follows.
+    totals : int64 tensor
+        The sums of weight times D of tiles of rows, as integers, once they were added up.
+    owners : tensor of shape (n,), int32, or None
+        Each row's nearest seed, where several were added at once.
+    table : tensor of shape (d, count), float64, or None
+        The candidates that were looked at last; `potentials` are the totals with each of them.
     improved : tensor of shape (n,), int32
-        Bit t: whether candidate t of the last evaluation is nearer than `nearest`.
-    table : tensor of shape (d, count), float64
-        Those candidates; `potentials` are their totals.
-    owners : tensor of shape (n,), int32
-        The nearest seed of each row, where several seeds were added at once.
+        Which of the candidates evaluated last are nearer than `nearest`, a bit each.
+    bits : int
+        Of the integers' grid.
+    n_seeds : int
     """
 
-    owners: torch.Tensor
-
-    def seed_start(self) -> object:
-        self.magnitudes()  # refuses NaN, of which no seed could be drawn
-        n, new = self.n_samples, {"device": self.device}
-        self.columns = self._columns()
+    def __init__(self, rows: SeededRows, columns: torch.Tensor) -> None:
+        self.rows, self.columns = rows, columns
+        n, new = rows.n_samples, {"device": rows.device}
         self.nearest = torch.ones(n, dtype=torch.float64, **new)
-        self.largest = largest_term(self.nearest, self.weights)
+        self.largest = largest_term(self.nearest, rows.weights)
+        n_tiles = ceil_div(n, plusplus_kernels.TILE.value)
+        self.totals = torch.empty(n_tiles, dtype=torch.int64, **new)
+        self.owners: torch.Tensor | None = None
+        self.table: torch.Tensor | None = None
+        self.potentials: torch.Tensor | None = None
         self.improved = torch.empty(n, dtype=torch.int32, **new)
-        self.totals = torch.empty(
-            ceil_div(n, plusplus_kernels.TILE.value), dtype=torch.int64, **new
-        )
         self.bits = exact.bits_a_limb(n)
         self.n_seeds = 0
-        self._invalidate_totals()
-        return self.largest
 
-    @anywhere
-    def forget_seeds(self) -> None:
-        """Free the memory of the seeding; :meth:`seed_start` starts anew."""
-        for name in ("columns", "nearest", "improved", "totals", "table", "potentials", "owners"):
-            self.__dict__.pop(name, None)
+    def add_up(self) -> None:
+        """Queue the sums of all tiles."""
+        plusplus_kernels.sum_tiles[(len(self.totals),)](
+            self.nearest, self.rows.weights, self.largest, self.totals, self.rows.n_samples,
+            self.bits, num_warps=4, **EXACT,
+        )  # fmt: skip
 
-    def _columns(self) -> torch.Tensor:
-        size = self.X.numel() * self.X.element_size()
-        # Half of the free memory is left for everything else.
-        if self.X.is_cuda and 2 * size > torch.cuda.mem_get_info(self.device)[0]:
-            return self.X.T
-        return self.X.T.contiguous()
-
-    def _invalidate_totals(self) -> None:
-        """Note that `nearest` has changed: the tiles' totals and the potentials are stale."""
-        self.summed = False
-        self.evaluated: list[int] = []
-
-    # -- k-means++ ---------------------------------------------------------------------------
-
-    def seed_draw(self, fractions: NDArray[np.float64]) -> NDArray[np.int64]:
-        # The candidates of k-means++ are evaluated before the host has read them: it waits once for
-        # both.
-        count = len(fractions)
-        answer = torch.zeros((2, count), dtype=torch.int64, device=self.device)
-        self._draw(torch.as_tensor(fractions, device=self.device), answer[0])
-        if self.n_seeds and count <= MAX_CANDIDATES:
-            self._compute_potentials(answer[0], answer[1])
-            rows, self.foreseen = answer.tolist()
-            self.evaluated = rows
-        else:
-            rows = answer[0].tolist()
-        return np.array(rows, dtype=np.int64)
-
-    def _draw(self, fractions: torch.Tensor, rows: torch.Tensor) -> None:
-        n, n_tiles = self.n_samples, len(self.totals)
-        terms = self.nearest, self.weights, self.largest
-        if not self.summed:
-            plusplus_kernels.sum_tiles[(n_tiles,)](
-                *terms, self.totals, n, self.bits, num_warps=4, **EXACT
-            )
-            self.summed = True
+    def draw(self, fractions: torch.Tensor, rows: torch.Tensor) -> None:
+        """Queue draws by the tiles' sums: `rows` become those that the fractions pick."""
         plusplus_kernels.draw[(len(rows),)](
-            fractions, self.totals, *terms, rows, n, n_tiles, self.bits, num_warps=4, **EXACT
-        )
+            fractions, self.totals, self.nearest, self.rows.weights, self.largest, rows,
+            self.rows.n_samples, len(self.totals), self.bits, num_warps=4, **EXACT,
+        )  # fmt: skip
 
-    def seed_potentials(self, candidates: NDArray[np.int64]) -> list[int]:
-        wanted = candidates.tolist()
-        if wanted != self.evaluated:
-            self.foreseen = []
-            for first in range(0, len(wanted), MAX_CANDIDATES):
-                self.evaluated = wanted[first : first + MAX_CANDIDATES]
-                rows = torch.tensor(self.evaluated, device=self.device)
-                self._compute_potentials(rows, torch.zeros_like(rows))
-                self.foreseen += self.potentials.tolist()
-        return self.foreseen
+    def fetch(self, rows: torch.Tensor) -> None:
+        """Queue that some rows become the candidates."""
+        d, count = self.rows.n_features, next_power(len(rows))
+        self.table = torch.empty((d, count), dtype=torch.float64, device=self.rows.device)
+        plusplus_kernels.fetch[(count,)](
+            self.rows.X, rows, self.table, len(rows), d, count, min(next_power(d), 1024),
+            num_warps=4,
+        )  # fmt: skip
 
-    def _compute_potentials(self, rows: torch.Tensor, potentials: torch.Tensor) -> None:
-        """Compute the potential of each of at most MAX_CANDIDATES rows."""
-        self._fetch(rows)
-        self._compute_table_potentials(potentials)
-
-    def _compute_table_potentials(self, potentials: torch.Tensor) -> None:
+    def add_potentials(self, potentials: torch.Tensor) -> None:
+        """Queue the totals with each candidate as a seed; `potentials` are zeros before."""
         self.potentials = potentials
         plusplus_kernels.add_potentials[self._programs()](
             *self._squares(), self.improved, potentials, *self.columns.shape[::-1], self.bits,
-            len(potentials), self.table.shape[1], num_warps=4, **EXACT,
+            len(potentials), self._count(), num_warps=4, **EXACT,
         )  # fmt: skip
 
-    def _fetch(self, rows: torch.Tensor) -> None:
-        d, count = self.n_features, next_power(len(rows))
-        self.table = torch.empty((d, count), dtype=torch.float64, device=self.device)
-        plusplus_kernels.fetch[(count,)](
-            self.X, rows, self.table, len(rows), d, count, min(next_power(d), 1024), num_warps=4
-        )
-
-    def _squares(self) -> tuple:
-        """Return the arguments that all distance kernels share."""
-        columns = self.columns
-        return (
-            columns, columns.stride(1), columns.stride(0), self.table, self.nearest, self.weights,
-            self.largest,
-        )  # fmt: skip
-
-    def _programs(self) -> tuple[int]:
-        blocks = ceil_div(self.n_samples, plusplus_kernels.BLOCK.value)
-        return (min(blocks, 8 * processors(self.device)),)
-
-    def seed_add(self, row: int) -> None:
-        if self.n_seeds == 0:
-            self.nearest.fill_(float("inf"))
-        best = self.foreseen.index(min(self.foreseen)) if self.evaluated else -1
-        known = (
-            best >= 0 and len(self.foreseen) == len(self.evaluated) and self.evaluated[best] == row
-        )
-        if not known:
-            self._fetch(torch.tensor([row], device=self.device))
-        self._accept_candidate(self.potentials if known else None)
-        self.n_seeds += 1
-
-    def seed_greedy(self, fractions: NDArray[np.float64]) -> NDArray[np.int64] | None:
-        """Do what :func:`lloydia.seeding.plusplus.greedy` does, but wait only once, at the end."""
-        count = fractions.shape[1]
-        if count > MAX_CANDIDATES:
-            return None
-        answers = torch.zeros((len(fractions), 2, count), dtype=torch.int64, device=self.device)
-        draws = torch.as_tensor(fractions, device=self.device)
-        for draw, (rows, potentials) in zip(steps("centers", draws, before=1), answers):
-            self._draw(draw, rows)
-            self._compute_potentials(rows, potentials)
-            self._accept_candidate(potentials)
-        candidates, totals = answers.cpu().numpy().swapaxes(0, 1)
-        chosen = np.take_along_axis(candidates, totals.argmin(axis=1)[:, None], axis=1)[:, 0]
-        # Once every D is 0 no more rows are drawn, and nothing changes.
-        chosen = chosen[chosen >= 0]
-        self.n_seeds += len(chosen)
-        return chosen
-
-    def _accept_candidate(self, potentials: torch.Tensor | None) -> None:
-        """Make the candidate with the smallest potential, or the only one, a seed."""
+    def accept_candidate(self, potentials: torch.Tensor | None) -> None:
+        """Queue that the candidate of the least potential becomes a seed, or the only one does."""
         self.largest.zero_()
         count = 1 if potentials is None else len(potentials)
         plusplus_kernels.accept_candidate[self._programs()](
             *self._squares(), self.improved, potentials, *self.columns.shape[::-1], count,
-            self.table.shape[1], num_warps=4, **EXACT,
+            self._count(), num_warps=4, **EXACT,
         )  # fmt: skip
-        self._invalidate_totals()
 
-    # -- farthest-first ------------------------------------------------------------------------
+    def _squares(self) -> tuple:
+        """Return the arguments that kernels of distances have in common."""
+        columns = self.columns
+        return (
+            columns, columns.stride(1), columns.stride(0), self.table, self.nearest,
+            self.rows.weights, self.largest,
+        )  # fmt: skip
 
-    def seed_farthest(self) -> int:
-        return self.seed_top()[0]
+    def _count(self) -> int:
+        assert self.table is not None
+        return self.table.shape[1]
 
-    def seed_top(self) -> tuple[int, float]:
-        """Return the row of positive weight with the largest D, and that D; -1 where it is 0."""
-        D = self.nearest if self.weights is None else self.nearest * (self.weights > 0)
-        top = D.amax()
-        row = torch.where(top == D, self._numbers(), self.n_samples).amin()
-        row = torch.where(top > 0, row, -1)
-        return int(row), float(top)
+    def _programs(self) -> tuple[int]:
+        blocks = ceil_div(self.rows.n_samples, plusplus_kernels.BLOCK.value)
+        return (min(blocks, 8 * processors(self.rows.device)),)
 
-    def _numbers(self) -> torch.Tensor:
-        return torch.arange(self.n_samples, device=self.device)
-
-    # -- k-means|| -----------------------------------------------------------------------------
-
-    def seed_sample(self, key: int, factor: float) -> NDArray[np.int64]:
-        grid = exact.total_grid(self.n_samples, self.largest.item())
-        terms = oversampling.integers(self.nearest, self.weights, grid)
-        total = int(terms.to(torch.int64).sum())
-        return oversampling.chosen(terms, key, factor, total, 0).cpu().numpy()
-
-    def seed_extend(self, rows: NDArray[np.int64]) -> None:
-        self._add_seeds(self.X[torch.as_tensor(rows, device=self.device)])
-
-    def _add_seeds(self, centers: torch.Tensor) -> None:
-        """Make several centres seeds."""
-        labels, D = self.closest(centers)
+    def add_centers(self, centers: torch.Tensor) -> None:
+        """Make several centres seeds, and note which seed is the nearest to each row."""
+        labels, D = closest(self.columns, centers)
         if self.n_seeds == 0:
             self.nearest, self.owners = D, labels
         else:
+            assert self.owners is not None
             self.owners = torch.where(D < self.nearest, self.n_seeds + labels, self.owners)
             self.nearest = torch.minimum(self.nearest, D)
         self.n_seeds += len(centers)
-        self.largest = largest_term(self.nearest, self.weights)
-        self._invalidate_totals()
+        self.largest = largest_term(self.nearest, self.rows.weights)
 
-    def closest(self, centers: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the label and D of every row, for any centres."""
-        return closest(self.columns, centers)
-
-    def seed_loads(self) -> NDArray[np.int64]:
-        whole = self.magnitudes()
-        grid = exact.total_grid(whole.n_samples, whole.largest_weight)
-        terms = oversampling.integers(torch.ones_like(self.nearest), self.weights, grid)
-        return oversampling.loads(terms, self.owners, self.n_seeds).cpu().numpy()
-
-    def subset(self, rows: NDArray[np.int64], weights: NDArray[np.float64]) -> Self:
-        chosen = self.X[torch.as_tensor(rows, device=self.device)]
-        return type(self)(chosen, weights, self.name)
+    def top(self) -> tuple[int, float]:
+        """Return the row of positive weight with the largest D, and that D; -1 where it is 0."""
+        n, weights = self.rows.n_samples, self.rows.weights
+        D = self.nearest if weights is None else self.nearest * (weights > 0)
+        top = D.amax()
+        row = torch.where(top == D, torch.arange(n, device=self.rows.device), n).amin()
+        row = torch.where(top > 0, row, -1)
+        return int(row), float(top)

@@ -15,7 +15,6 @@ import torch
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda import options
 from lloydia.backends.cuda.device_functions.lane_sums import shifts_of
 from lloydia.backends.cuda.device_functions.run_state import (
     N_CHANGED,
@@ -25,6 +24,7 @@ from lloydia.backends.cuda.device_functions.run_state import (
     programs_each,
     wait_for_previous_kernel,
 )
+from lloydia.backends.cuda.dispatch import Kernels, Stage, Work, chosen
 from lloydia.backends.cuda.rows.fixed_point_grid import FixedPointGrid
 from lloydia.backends.cuda.runtime.launching import EXACT, INTERPRETED, ceil_div, launch, processors
 from lloydia.backends.cuda.update.bank_swizzle import bank_swizzled, places_of
@@ -47,15 +47,14 @@ __all__ = ["has_table", "queue_table", "table_memory"]
 
 # The number of changed rows for which one more program pays.
 WORTH = tl.constexpr(256)
-# The most features: with more, sorting costs little compared with adding.
-TABLE_FEATURES = 256
 
 
 def has_table(X: torch.Tensor, k: int, weights: torch.Tensor | None) -> bool:
     """Return whether tables of k clusters add up these rows; weighted rows have none."""
-    small = X.shape[-1] <= TABLE_FEATURES and weights is None
-    small = small and options.is_on("shared_memory_tables")
-    return small and Table.of(k, X.element_size(), has_vectors(X)) is not None
+    work = Work(
+        1, X.shape[-1], k, X.element_size(), weights is not None, X.data_ptr() % 16 == 0
+    )  # fmt: skip
+    return chosen(Stage.SUMS, work).kernels is Kernels.TABLES
 
 
 def has_vectors(X: torch.Tensor) -> bool:
@@ -81,7 +80,7 @@ def empty_table(table, words, THREADS: tl.constexpr):
 def rows_of(tile, changed_rows, n_changed, ROWS: tl.constexpr):
     """Return the rows of a tile, 0 where there is none.
 
-    Tiles up to three steps of the loop past the last still have 32-bit numbers: placed.MAX_ROWS
+    Tiles up to three steps of the loop past the last still have 32-bit numbers: dataset.MAX_ROWS
     leaves room.
     """
     at = tile * ROWS + tl.arange(0, ROWS)
@@ -142,7 +141,7 @@ def count(
 ):  # fmt: skip
     """Count the rows that clusters gain and lose, in this program's share of the list.
 
-    Numbers up to one step of all programs past the last row fit in 32 bits: placed.MAX_ROWS leaves
+    Numbers up to one step of all programs past the last row fit in 32 bits: dataset.MAX_ROWS leaves
     room.
     """
     lane = tl.arange(0, ROWS_PER_STEP)

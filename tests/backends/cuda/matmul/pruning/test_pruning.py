@@ -10,17 +10,17 @@ import torch
 
 from lloydia import KMeans
 from lloydia.backends import choose
-from lloydia.backends.cuda import engine
+from lloydia.backends.cuda import dispatch, iterations
+from lloydia.backends.cuda.dataset import place_rows
 from lloydia.backends.cuda.device_functions import run_state as state
 from lloydia.backends.cuda.device_functions.iteration_report import HEAD
+from lloydia.backends.cuda.dispatch import Kernels, Stage
 from lloydia.backends.cuda.matmul import run as tensor_run
-from lloydia.backends.cuda.matmul import scan as tensor_scan
 from lloydia.backends.cuda.matmul.pruning import largest_moves, pruned_rows
 from lloydia.backends.cuda.matmul.pruning import run as pruning
 from lloydia.backends.cuda.matmul.pruning.largest_moves import queue_largest_moves
 from lloydia.backends.cuda.matmul.pruning.run import Pruning
 from lloydia.backends.cuda.rows.fp16_rows import Fp16Rows
-from lloydia.backends.cuda.rows.placed import Placed
 from lloydia.backends.cuda.runtime.launching import place
 from lloydia.backends.reference import Reference
 from lloydia.data.arrays import on_host
@@ -31,16 +31,14 @@ from table import answer
 
 
 @pytest.fixture(autouse=True)
-def soon(monkeypatch):
+def soon(monkeypatch, take):
     """Have small runs leave rows out, as soon as a report says how many have changed."""
-    monkeypatch.setattr(pruning, "MIN_PRODUCTS", 0.0)
-    monkeypatch.setattr(pruning, "MIN_CENTERS", 2)
+    monkeypatch.setattr(dispatch, "MIN_PRUNED_PRODUCTS", 0.0)
+    monkeypatch.setattr(dispatch, "MIN_PRUNED_CENTERS", 2)
     monkeypatch.setattr(tensor_run, "ROWS_PER_CHANGE", 1)
-    for module in (tensor_run, pruning):
-        monkeypatch.setattr(module, "packs_in_update", lambda k, width: False)
-    for module in (tensor_scan, pruning):
-        monkeypatch.setattr(module, "fits_multiprocessor", lambda *shape: False)
-    for module in (engine, largest_moves, pruning, pruned_rows):
+    take(Stage.PACKING, Kernels.BEFORE_SCORES)
+    monkeypatch.setattr(dispatch, "MAX_RECHECK_BYTES", 0)
+    for module in (iterations, largest_moves, pruning, pruned_rows):
         monkeypatch.setattr(module, "N_LARGEST", 16)
 
 
@@ -105,13 +103,15 @@ def test_runs_are_those_of_the_reference(monkeypatch, d, dtype, weighted, tol):
     counts = counts_of(monkeypatch)
     model = KMeans(k, device="cuda", **parameters).fit(X, sample_weight=weights)
     assert answer(model) == answer(oracle)
-    # At first all are active: there are no bounds.
+    # At first all are active_rows: there are no bounds.
     assert counts[0] == 0
     assert max(counts) > len(X) // 4
     if d > 12:
         return
-    monkeypatch.setattr(pruning, "MIN_PRODUCTS", np.inf)
+    assert model.algorithm_ == "hamerly"
+    monkeypatch.setattr(dispatch, "MIN_PRUNED_PRODUCTS", np.inf)
     scanned = KMeans(k, device="cuda", **parameters).fit(X, sample_weight=weights)
+    assert scanned.algorithm_ == "lloyd"
     saved = sum(counts) * (k - largest_moves.N_LARGEST)
     assert model.n_distances_ == scanned.n_distances_ - saved
 
@@ -191,7 +191,7 @@ def test_runs_that_are_watched():
 
 
 def test_shapes_that_are_not_slow_are_scanned(monkeypatch):
-    monkeypatch.setattr(pruning, "MIN_PRODUCTS", 1e11)
+    monkeypatch.setattr(dispatch, "MIN_PRUNED_PRODUCTS", 1e11)
     X = clusters(200, 12, 20, "float32")
     counts = counts_of(monkeypatch)
     KMeans(20, init=X[:20].copy(), device="cuda", max_iter=6).fit(X)
@@ -255,7 +255,7 @@ def test_bounds_that_spare_nothing_are_given_up(monkeypatch, verbose):
     parameters = {"init": X[:k].copy(), "n_init": 1, "tol": 0.0, "max_iter": 9}
     oracle = KMeans(k, device="reference", **parameters).fit(X)
     counts = counts_of(monkeypatch)
-    monkeypatch.setattr("lloydia.backends.cuda.engine.CUDA.lag_of", lambda rows, k: 1)
+    monkeypatch.setattr("lloydia.backends.cuda.run_setup.lag_of", lambda data, k: 1)
     model = KMeans(k, device="cuda", verbose=verbose, **parameters).fit(X)
     assert answer(model) == answer(oracle)
     assert 2 <= len(counts) < model.n_iter_ - 2
@@ -272,7 +272,7 @@ def test_without_memory_all_are_scored(monkeypatch):
 def test_the_fastest_centres():
     k, d, n_slots, count, device = 60, 12, 5, largest_moves.N_LARGEST, place("cuda")
     rng = np.random.default_rng(3)
-    rows = Placed(rng.normal(size=(50, d)).astype("float32"), None, "cuda")
+    rows = place_rows(rng.normal(size=(50, d)).astype("float32"), None, "cuda")
     fp16_rows = Fp16Rows(rows)
     scale = float(fp16_rows.numbers[0, 0])
     for equal in (0, 50, 60):

@@ -20,12 +20,10 @@ from lloydia.backends.cuda.device_functions.run_state import (
 from lloydia.backends.cuda.matmul.pruning.bounds import moved
 from lloydia.backends.cuda.runtime.launching import EXACT, launch, next_power
 
-__all__ = ["MAX_CENTERS", "N_LARGEST", "queue_largest_moves"]
+__all__ = ["N_LARGEST", "queue_largest_moves"]
 
 # The most centres that are listed: a multiple of what matrix units take.
 N_LARGEST = 64
-# The most centres of one program.
-MAX_CENTERS = 8192
 
 
 @triton.jit(do_not_specialize=["k", "d", "n_slots"])
@@ -73,7 +71,7 @@ def queue_largest_moves(
     Parameters
     ----------
     report : int64 tensor of shape (n_slots, HEAD + k)
-        k is at most MAX_CENTERS.
+        k is at most :data:`dispatch.MAX_PRUNED_CENTERS`.
     d : int
     numbers : float64 tensor
         Of :class:`~lloydia.backends.cuda.rows.fp16_rows.Fp16Rows`.

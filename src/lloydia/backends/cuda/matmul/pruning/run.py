@@ -14,17 +14,13 @@ from typing import Protocol
 
 import torch
 
-from lloydia.backends.cuda import options
-from lloydia.backends.cuda.device_functions.fp16_scores import HALF_NORM_WIDTH, group_of
-from lloydia.backends.cuda.matmul.fp16_centers import packs_in_update
+from lloydia.backends.cuda.device_functions.fp16_scores import HALF_NORM_WIDTH
 from lloydia.backends.cuda.matmul.pruning.active_rows import certify_active, scan_active
 from lloydia.backends.cuda.matmul.pruning.largest_moves import (
-    MAX_CENTERS,
     N_LARGEST,
     queue_largest_moves,
 )
 from lloydia.backends.cuda.matmul.pruning.pruned_rows import queue_prune
-from lloydia.backends.cuda.matmul.recheck_all import fits_multiprocessor
 from lloydia.backends.cuda.matmul.scan import TensorScan
 from lloydia.backends.cuda.protocols import IterationState
 from lloydia.backends.cuda.rows.fp16_rows import padded
@@ -32,14 +28,11 @@ from lloydia.backends.cuda.runtime.devices import free_bytes
 from lloydia.backends.cuda.runtime.recording import Recording
 from lloydia.backends.cuda.update.cluster_sums import ClusterSums, SummedRows
 
-__all__ = ["Pruning", "may_pay"]
+__all__ = ["Pruning"]
 
 # Bytes for each row: two bounds, a place in the list of active rows, and the scratch of the scan
 # and of the sorted updates, which the iterations before shared in a plan.
 BYTES = 64
-# Products of a scan, and centres, from which on scoring takes much longer than the bounds: five
-# launches and one pass over the rows.
-MIN_PRODUCTS, MIN_CENTERS = 1e11, 4 * N_LARGEST
 # Bounds are tried when at most one of so many rows changes.
 ROWS_PER_CHANGE = 128
 # Iterations after which bounds must prune at least one of so many rows.
@@ -64,22 +57,6 @@ class PrunedRun(IterationState, Protocol):
     @property
     def changed_old(self) -> torch.Tensor: ...
     def update(self) -> None: ...
-
-
-def may_pay(run: PrunedRun) -> bool:
-    """Return whether bounds may pay late in a run of this shape.
-
-    They may where a scan takes long.  The run's updates must not pack centres, its ambiguous rows
-    must have all stages, and its scores must not be summed in groups (:mod:`pruned_rows`).
-    """
-    if not options.is_on("pruning"):
-        return False
-    (_, k, d), width = run.shape, padded(run.shape[2])
-    if not MIN_CENTERS <= k <= MAX_CENTERS or float(run.rows.n_samples) * width * k < MIN_PRODUCTS:
-        return False
-    return not (
-        packs_in_update(k, width) or fits_multiprocessor(d, k, run.rows.wide) or group_of(width)
-    )
 
 
 class Pruning:

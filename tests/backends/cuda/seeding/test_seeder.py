@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lloydia.backends.cuda.seeding.state import SeedingState
-from lloydia.backends.engine import Abilities
+from lloydia.backends.cuda.engine import CUDA
+from lloydia.backends.cuda.seeding import seeder
 from lloydia.backends.reference import Reference
 from lloydia.progress.stages import watch_stages
 from lloydia.seeding import SEEDINGS
@@ -14,16 +14,12 @@ from lloydia.seeding.plusplus import plusplus
 from nasty import FLAVOURS, rows_of
 
 
-class Seeded(SeedingState, Abilities):
-    """Rows that a seeding is asked of, without an engine."""
-
-
 def picks(engine, k, seed, trials=None):
     return plusplus(engine, k, np.random.RandomState(seed), trials).tolist()
 
 
 def both(X, weights):
-    return Seeded(X, weights, "cuda"), Reference(X, weights)
+    return CUDA(X, weights, "cuda"), Reference(X, weights)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -47,8 +43,8 @@ def test_the_steps_of_a_start_are_shown_and_change_nothing():
     X = np.random.default_rng(0).normal(size=(200, 3)).astype(np.float32)
     seen = []
     with watch_stages(lambda stage: seen.append((stage.name, stage.done, stage.total))):
-        found = picks(Seeded(X, None, "cuda"), 5, 0)
-    assert found == picks(Seeded(X, None, "cuda"), 5, 0)
+        found = picks(CUDA(X, None, "cuda"), 5, 0)
+    assert found == picks(CUDA(X, None, "cuda"), 5, 0)
     steps = [("centers", done, 5) for done in range(1, 6)]
     assert seen == [*steps, steps[-1]], "the last call says that it is over"
 
@@ -86,7 +82,7 @@ def test_the_state_is_that_of_the_oracle_after_every_seed(dtype):
         row = int(candidates[3]) if rng.random() < 0.5 else int(candidates[0]) // 2
         for e in (engine, oracle):
             e.seed_add(row)
-        assert (engine.nearest.cpu().numpy() == oracle.nearest).all()
+        assert (engine.seeder.state.nearest.cpu().numpy() == oracle.nearest).all()
         u = np.append(rng.random(7), [0.0, 1.0 - 2.0**-53])
         assert (engine.seed_draw(u) == oracle.seed_draw(u)).all()
         assert engine.seed_farthest() == oracle.seed_farthest()
@@ -95,18 +91,16 @@ def test_the_state_is_that_of_the_oracle_after_every_seed(dtype):
         best = int(drawn[np.argmin(engine.seed_potentials(drawn))])
         for e in (engine, oracle):
             e.seed_add(best)
-        assert (engine.nearest.cpu().numpy() == oracle.nearest).all()
+        assert (engine.seeder.state.nearest.cpu().numpy() == oracle.nearest).all()
 
 
-def test_rows_that_share_no_memory_with_their_copy():
+def test_rows_that_share_no_memory_with_their_copy(monkeypatch):
     X = np.random.default_rng(0).normal(size=(300, 5)).astype(np.float32)
     engine, oracle = both(X, None)
-    engine._columns = lambda: engine.X.T
+    monkeypatch.setattr(seeder, "columns_of", lambda X: X.T)
     assert picks(engine, 6, 1) == picks(oracle, 6, 1)
 
 
 def test_half_precision_is_read_exactly():
     X = np.random.default_rng(0).normal(size=(200, 3)).astype(np.float16)
-    assert picks(Seeded(X, None, "cuda"), 5, 0) == picks(
-        Reference(X.astype(np.float32), None), 5, 0
-    )
+    assert picks(CUDA(X, None, "cuda"), 5, 0) == picks(Reference(X.astype(np.float32), None), 5, 0)

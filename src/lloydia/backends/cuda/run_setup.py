@@ -1,0 +1,213 @@
+"""How a run is set up: its memory, what is queued with its start, and whether that was right.
+
+A run may begin before the host knows the grid of the sums: one of few features measures its rows
+with its first launch and has room for the limbs that rows need as a rule; one of more features
+takes as many limbs as rows of this shape had before.  :func:`check` looks at what was found, and
+sets the run up again where there are other limbs.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from lloydia.backends.cuda.dataset import Dataset, is_limited
+from lloydia.backends.cuda.low_dim.run import LIMBS, SPARE, LowRun
+from lloydia.backends.cuda.matmul.run import TensorRun
+from lloydia.backends.cuda.protocols import Run
+from lloydia.backends.cuda.rows.fixed_point_grid import replicas
+from lloydia.backends.cuda.rows.found_grid import grid_found_on_device, limbs_before
+from lloydia.backends.cuda.rows.fp16_rows import padded
+from lloydia.backends.cuda.rows.memory import row_bytes
+from lloydia.backends.cuda.runtime.devices import check_memory
+from lloydia.backends.cuda.runtime.plans import overlap
+from lloydia.backends.cuda.update.mean_variance import MeanVariance
+from lloydia.backends.engine import NEVER, UNLIMITED
+
+__all__ = ["RunRequest", "build", "bytes_of_clusters", "check", "needed_bytes", "request_run"]
+
+# Of at most so many rows iterations take the device less than the host.
+SMALL_FIT_ROWS = 1 << 14
+
+
+class RunRequest(NamedTuple):
+    """What is asked of a run.
+
+    Attributes
+    ----------
+    centers : ndarray of shape (k, d), or tensor on the device
+        The start.
+    settles : bool
+        Whether iterations end at one with empty clusters.
+    max_iter : int
+    tolerance : float
+        As of an engine.
+    """
+
+    centers: NDArray | torch.Tensor
+    settles: bool
+    max_iter: int
+    tolerance: float
+
+    @property
+    def k(self) -> int:
+        """The number of clusters."""
+        return self.centers.shape[0]
+
+    @property
+    def limited(self) -> bool:
+        """Whether the device ends the run by the mean variance."""
+        return is_limited(self.tolerance, self.k)
+
+
+def request_run(
+    data: Dataset,
+    centers: NDArray | torch.Tensor,
+    settles: bool = True,
+    max_iter: int = UNLIMITED,
+    tolerance: float = NEVER,
+) -> RunRequest:
+    """Return what is asked of a run; centres on the device stay there if the run checks them."""
+    if isinstance(centers, torch.Tensor):
+        if not (measures(data) or guesses(data)):
+            start: NDArray | torch.Tensor = data.check_start(centers)
+        else:
+            # Plans tell memory apart by where it is.
+            start = centers.clone() if overlap(centers, data.X) else centers
+            data.start = start
+    else:
+        # Its own, whatever becomes of the caller's, if it may be needed again.
+        start = (np.array if data.low else np.asarray)(centers, dtype=data.dtype, order="C")
+    return RunRequest(start, settles, max_iter, tolerance)
+
+
+def measures(data: Dataset) -> bool:
+    """Return whether the next run begins with measuring."""
+    return data.low and not data.is_measured
+
+
+def guesses(data: Dataset) -> bool:
+    """Return whether the next run begins with storing the rows, for a grid that is guessed."""
+    unknown = not data.is_measured and data.weights is None
+    return not data.low and unknown and data.fp16_rows is None and limbs_before(data.X) is not None
+
+
+def recorded_facts(data: Dataset, request: RunRequest) -> tuple:
+    """Return what the recordings of a run depend on, but for addresses and the rows' shape."""
+    grid = data.grid
+    return request.k, request.settles, request.limited, grid.bits, grid.n_limbs, grid.recover
+
+
+# -- the run ---------------------------------------------------------------------------------------
+
+
+def build(data: Dataset, request: RunRequest) -> tuple[Run, int]:
+    """Return a run, and how many of its iterations may be in flight.
+
+    The last run is to be gone: its memory is used again.
+    """
+    if data.unchecked:
+        # Of a run whose grid nobody has looked at.
+        data.variance = None
+    if data.variance is not None and data.variance.queued:
+        # It may be part of the last run's memory, which is given back.
+        data.variance.part_with()
+    data.unchecked = measures(data)
+    if data.low and not data.unchecked:
+        data.magnitudes()
+    lag = lag_of(data, request.k)
+    per_batch = lag + 1
+    stops = request.limited or request.tolerance == 0.0
+    if data.low and stops and data.n_samples > SMALL_FIT_ROWS:
+        # The device stops by itself: it may go on while the host looks at what was.
+        lag += per_batch
+    check_memory(needed_bytes(data, request.k, lag), data.device)
+    if data.low:
+        return _low_run(data, request, min(lag, request.max_iter) + 4, per_batch), lag
+    if data.fp16_rows is None:
+        # The device stores them while the host goes on.
+        data.halve(later=isinstance(request.centers, torch.Tensor))
+    run = TensorRun(data, request.centers.shape, lag, request.settles)
+    run.begin(request.centers, request.tolerance)
+    return run, lag
+
+
+def _low_run(data: Dataset, request: RunRequest, n_slots: int, per_batch: int) -> LowRun:
+    """Return a run over few features."""
+    grid = None if data.unchecked else data.fixed_point_grid
+    run = LowRun(data, grid, request.centers, n_slots, request.settles)
+    run.launches_per_batch = per_batch
+    if request.limited:
+        run.variance = data.variance = _variance_of(data, run, request.tolerance)
+    return run
+
+
+def _variance_of(data: Dataset, run: LowRun, tolerance: float) -> MeanVariance:
+    """Return the mean variance that a run is to queue, unless it was."""
+    found = data.variance
+    if found is not None and found.queued:
+        found.aim(tolerance)
+        return found
+    if data.unchecked:
+        grid = grid_found_on_device(data.X, run.numbers, LIMBS)
+        return MeanVariance(data, grid, tolerance, run.bounds, run.variance_memory)
+    return MeanVariance(data, data.fixed_point_grid, tolerance)
+
+
+def lag_of(data: Dataset, k: int) -> int:
+    """Return how many iterations of k clusters to have in flight.
+
+    Many where they are short, since then the host is what they wait for; what is queued past the
+    end is lost.
+    """
+    n, d = data.n_samples, data.n_features
+    if data.low:
+        microseconds = 4.0 + n * (4 * d + 8) / 3e6 + n * k * (d + 6) / 1e7
+    else:
+        microseconds = 40.0 + n * d / 5e5 + n * k * d / 2.3e8
+    return max(1, min(15, int(2500.0 / microseconds)))
+
+
+# -- whether it was right --------------------------------------------------------------------------
+
+
+def check(data: Dataset, request: RunRequest, run: Run) -> RunRequest | None:
+    """Look at what a run has found of its rows, or guessed; waits for what was launched.
+
+    Rows and starts that are not finite are refused.  Returns None where the run was right, else
+    what to build another one from.
+    """
+    data.unchecked = False
+    if run.verify():
+        if data.in_range:
+            data.magnitudes()
+        return None
+    data.use_grid(None)
+    data.variance = None
+    centers = np.array(data.check_start(request.centers), dtype=data.dtype, order="C")
+    return request._replace(centers=centers)
+
+
+# -- memory ----------------------------------------------------------------------------------------
+
+
+def needed_bytes(data: Dataset, k: int, lag: int = 0) -> int:
+    """Return the bytes that a run of k clusters takes, beside the rows."""
+    d = data.n_features
+    width = padded(d) if data.fp16_rows is None else 0
+    spare = 12 * SPARE if data.low else 0
+    return data.n_samples * row_bytes(d, width) + bytes_of_clusters(data, k, lag) + spare
+
+
+def bytes_of_clusters(data: Dataset, k: int, lag: int = 0) -> int:
+    """Return the bytes of them that belong to clusters."""
+    n_limbs = data.grid.n_limbs if data.knows_magnitudes else LIMBS
+    center = (lag + 5) * data.dtype.itemsize
+    if data.low:
+        center += 8 * n_limbs * replicas(data.n_samples, k)
+    else:
+        center += 8 * n_limbs + 4 + data.dtype.itemsize
+    return k * (data.n_features + 1) * center

@@ -1,0 +1,265 @@
+"""`lloydia info`: versions, devices, caches of compiled kernels, and what an engine chooses."""
+
+from __future__ import annotations
+
+import platform
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple
+
+from cyclopts import Parameter
+
+from lloydia.cli.options import Json
+from lloydia.cli.report import print_json
+from lloydia.data.numbers import whole_number
+from lloydia.version import __version__
+
+PACKAGES = ("numpy", "numba", "scipy", "scikit-learn", "torch", "triton")
+# What the processor can do that kernels on it use, the most recent last.
+INSTRUCTIONS = ("sse4.2", "neon", "avx2", "avx512f", "avx512vnni", "avx512bf16", "amx-bf16")
+
+
+class Shape(NamedTuple):
+    """The shape of data: rows, features, clusters."""
+
+    rows: int
+    features: int
+    clusters: int
+
+
+def shape_of(_: type, tokens: Sequence[Any]) -> Shape:
+    """Convert ROWS,FEATURES,CLUSTERS."""
+    words = tokens[0].value.split(",")
+    if len(words) != 3:
+        raise ValueError(f"{tokens[0].value!r} is not ROWS,FEATURES,CLUSTERS: 1000000,64,256, say")
+    found = Shape(*(whole_number(word) for word in words))
+    for name, size in found._asdict().items():
+        if size < 1:
+            raise ValueError(f"{size} {name}: there is at least one")
+    return found
+
+
+def capability_of(_: type, tokens: Sequence[Any]) -> tuple[int, int]:
+    """Convert MAJOR.MINOR."""
+    found = re.fullmatch(r"(\d+)\.(\d+)", tokens[0].value)
+    if not found:
+        raise ValueError(f"{tokens[0].value!r} is not a compute capability: 9.0, say")
+    return int(found[1]), int(found[2])
+
+
+def info(
+    *,
+    shape: Annotated[
+        Shape | None,
+        Parameter(
+            name="--shape",
+            converter=shape_of,
+            n_tokens=1,
+            accepts_keys=False,
+            help="ROWS,FEATURES,CLUSTERS: also print what each engine chooses for such data.",
+        ),
+    ] = None,
+    dtype: Annotated[
+        Literal["float32", "float64"], Parameter(help="The type of that data's numbers.")
+    ] = "float32",
+    capability: Annotated[
+        tuple[int, int] | None,
+        Parameter(
+            name="--capability",
+            converter=capability_of,
+            n_tokens=1,
+            negative=(),
+            accepts_keys=False,
+            help="Choose kernels for a GPU of this compute capability, such as 9.0; by default for "
+            "the first GPU here, or 9.0 (Hopper) without one.",
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Print versions, devices, caches of compiled kernels, and what an engine chooses for a shape.
+
+    Example: lloydia info --shape 1000000,64,256
+    """
+    facts: dict[str, Any] = {
+        "versions": versions(),
+        "cpu": cpu(),
+        "gpus": gpus(),
+        "caches": caches(),
+    }
+    if shape is not None:
+        itemsize = 8 if dtype == "float64" else 4
+        facts["cpu_choices"] = cpu_choices(shape)
+        facts["gpu_choices"] = gpu_choices(shape, itemsize, capability)
+    if json:
+        print_json(facts)
+        return
+    for line in lines(facts):
+        print(line)
+
+
+def versions() -> dict[str, str | None]:
+    """Return the versions of Lloydia, Python and what it stands on; None of what is not there."""
+    found: dict[str, str | None] = {"lloydia": __version__, "python": platform.python_version()}
+    for name in PACKAGES:
+        found[name] = None
+        with suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found
+
+
+def cpu() -> dict[str, Any]:
+    """Return the processor, the threads that this process may use, and the instructions."""
+    from llvmlite import binding
+
+    from lloydia.backends.cpu.runtime.pool import available_threads
+
+    known = binding.get_host_cpu_features()
+    return {
+        "machine": platform.machine(),
+        "processor": binding.get_host_cpu_name(),
+        "threads": available_threads(),
+        "instructions": [name for name in INSTRUCTIONS if known.get(name)],
+    }
+
+
+def gpus() -> list[dict[str, Any]]:
+    """Return the GPUs that PyTorch finds: none without it."""
+    try:
+        import torch
+    except ImportError:
+        return []
+    found = []
+    for i in range(torch.cuda.device_count()):
+        about = torch.cuda.get_device_properties(i)
+        found.append(
+            {
+                "device": f"cuda:{i}",
+                "name": about.name,
+                "capability": f"{about.major}.{about.minor}",
+                "bytes": about.total_memory,
+            }
+        )
+    return found
+
+
+def caches() -> list[dict[str, Any]]:
+    """Return the folders that compiled kernels are stored in, and their sizes."""
+    found: list[tuple[str, Path, tuple[str, ...]]] = []
+    # Where there is no place to store them, kernels are compiled in every process.
+    with suppress(RuntimeError, OSError):
+        found.append(("Numba", numba_folder(), ("*.nbi", "*.nbc")))
+    with suppress(ImportError):
+        import triton
+
+        found.append(("Triton", Path(triton.knobs.cache.dir), ("*",)))
+    return [
+        {"kernels": name, "folder": str(folder), "bytes": bytes_in(folder, patterns)}
+        for name, folder, patterns in found
+    ]
+
+
+def numba_folder() -> Path:
+    """Return the folder below which Numba stores kernels: the engine's own, or another one."""
+    from numba.core.caching import FunctionCache
+
+    from lloydia.backends import cpu
+    from lloydia.backends.cpu.runtime.pool import available_threads
+
+    own, used = Path(cpu.__path__[0]), Path(FunctionCache(available_threads).cache_path)
+    return own if used.is_relative_to(own) else used.parent
+
+
+def bytes_in(folder: Path, patterns: Sequence[str]) -> int:
+    """Return what the files in a folder take whose names are like one of some; 0 without it."""
+    size = 0
+    for pattern in patterns:
+        for path in folder.rglob(pattern):
+            # Another process may remove it meanwhile.
+            with suppress(OSError):
+                if path.is_file():
+                    size += path.stat().st_size
+    return size
+
+
+def cpu_choices(shape: Shape) -> list[dict[str, str]]:
+    """Return what the engine on the processor chooses for dense rows without weights."""
+    from lloydia.backends.cpu.choices import choices
+
+    return [named(*choice) for choice in choices(*shape)]
+
+
+def gpu_choices(
+    shape: Shape, itemsize: int, capability: tuple[int, int] | None
+) -> list[dict[str, str]] | None:
+    """Return what the engine on a GPU chooses for rows without weights; None without Triton."""
+    try:
+        from lloydia.backends.cuda.dispatch import choices, work_of
+    except ImportError:
+        return None
+    work = work_of(*shape, itemsize, capability)
+    return [named(stage, case.kernels, case.why) for stage, case in choices(work)]
+
+
+def named(stage: str, choice: str, why: str) -> dict[str, str]:
+    """Return a choice as a fact."""
+    return {"stage": str(stage), "choice": str(choice), "why": why}
+
+
+# -- as text ------------------------------------------------------------------------------------
+
+
+def lines(facts: dict[str, Any]) -> Iterator[str]:
+    """Give the facts line by line."""
+    found = facts["versions"].items()
+    yield "Versions"
+    yield from columns((name, number or "not installed") for name, number in found)
+    yield from ("", "Processor")
+    about = facts["cpu"]
+    yield from columns(
+        [
+            ("kind", f"{about['processor']} ({about['machine']})"),
+            ("threads", str(about["threads"])),
+            ("instructions", ", ".join(about["instructions"]) or "none that kernels look for"),
+        ]
+    )
+    yield from ("", "GPUs")
+    yield from columns(
+        (gpu["device"], f"{gpu['name']}, compute capability {gpu['capability']}, {size(gpu)}")
+        for gpu in facts["gpus"]
+    )
+    if not facts["gpus"]:
+        yield "  PyTorch finds none." if facts["versions"]["torch"] else "  PyTorch is missing."
+    yield from ("", "Compiled kernels")
+    yield from columns((one["kernels"], f"{one['folder']}, {size(one)}") for one in facts["caches"])
+    for title, key in (("On the processor", "cpu_choices"), ("On a GPU", "gpu_choices")):
+        if key in facts:
+            yield from ("", title)
+            yield from chosen(facts[key])
+
+
+def chosen(found: list[dict[str, str]] | None) -> Iterator[str]:
+    """Give choices line by line, each with its reason."""
+    if found is None:
+        yield "  The GPU engine needs PyTorch and Triton: pip install torch triton."
+        return
+    for one in found:
+        yield f"  {one['stage']}: {one['choice']}"
+        yield f"    {one['why']}"
+
+
+def columns(pairs: Any) -> Iterator[str]:
+    """Give pairs of words in two columns."""
+    listed = list(pairs)
+    width = max((len(name) for name, _ in listed), default=0)
+    for name, text in listed:
+        yield f"  {name:<{width}}  {text}"
+
+
+def size(about: dict[str, Any]) -> str:
+    """Return the bytes of something in words."""
+    from lloydia.data.chunks.memory import spell
+
+    return spell(about["bytes"])

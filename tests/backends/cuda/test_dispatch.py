@@ -1,0 +1,74 @@
+"""The table of kernels: what is chosen for a shape, and that each choice is there."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+import pytest
+
+from lloydia.backends.cuda import dispatch, options
+from lloydia.backends.cuda.dispatch import Kernels, Stage, Work, choices, chosen
+
+
+def test_every_choice_names_modules_that_are_there():
+    names = {name for kernels in Kernels if kernels is not Kernels.NONE
+             for name in kernels.split(", ")}  # fmt: skip
+    for name in names:
+        assert find_spec(f"lloydia.backends.cuda.{name}"), name
+
+
+def test_every_stage_ends_with_what_is_for_all():
+    for stage, cases in dispatch.TABLE.items():
+        assert cases[-1].when is dispatch.always, stage
+        assert all(case.why.endswith(".") for case in cases)
+
+
+@pytest.mark.parametrize(
+    ("stage", "work", "kernels"),
+    [
+        (Stage.RUN, Work(1000, 8, 5, 4), Kernels.LOW_DIM),
+        (Stage.RUN, Work(1000, 9, 5, 4), Kernels.MATMUL),
+        (Stage.SCORES, Work(1000, 64, 256, 4, gluon=True), Kernels.HOPPER),
+        (Stage.SCORES, Work(1000, 64, 192, 4, gluon=True), Kernels.RESIDENT),
+        (Stage.SCORES, Work(63, 64, 256, 4, gluon=True), Kernels.RESIDENT),
+        (Stage.SCORES, Work(1000, 64, 257, 4), Kernels.TILED),
+        (Stage.SCORES, Work(1000, 65, 256, 4), Kernels.TILED),
+        (Stage.SCORES, Work(1000, 256, 9, 4), Kernels.TILED),
+        (Stage.SCORES, Work(1000, 257, 9, 4), Kernels.WIDE),
+        (Stage.SCORES, Work(1000, 2049, 9, 4), Kernels.TILED),
+        (Stage.PACKING, Work(1000, 256, 256, 4), Kernels.WITH_UPDATE),
+        (Stage.PACKING, Work(1000, 256, 257, 4), Kernels.BEFORE_SCORES),
+        (Stage.PACKING, Work(1000, 257, 2, 4), Kernels.BEFORE_SCORES),
+        (Stage.RECHECK, Work(1000, 64, 128, 4), Kernels.ALL),
+        (Stage.RECHECK, Work(1000, 64, 128, 8), Kernels.PAIRS),
+        (Stage.RECHECK, Work(1000, 128, 513, 4), Kernels.PAIRS_THEN_ALL),
+        (Stage.PRUNING, Work(1_000_000, 128, 1024, 4), Kernels.BOUNDS),
+        (Stage.PRUNING, Work(100_000, 128, 1024, 4), Kernels.NONE),
+        (Stage.PRUNING, Work(100_000_000, 128, 255, 4), Kernels.NONE),
+        (Stage.PRUNING, Work(1_000_000, 128, 8193, 4), Kernels.NONE),
+        (Stage.SUMS, Work(1000, 64, 348, 4), Kernels.TABLES),
+        (Stage.SUMS, Work(1000, 64, 349, 4), Kernels.SORTED),
+        (Stage.SUMS, Work(1000, 64, 3, 4, weighted=True), Kernels.SORTED),
+        (Stage.SUMS, Work(1000, 257, 3, 4), Kernels.SORTED),
+    ],
+)
+def test_what_is_chosen(stage, work, kernels):
+    assert chosen(stage, work).kernels is kernels
+
+
+def test_switches_leave_kernels_out():
+    works = {
+        "gluon": (Stage.SCORES, Work(1000, 64, 256, 4, gluon=True)),
+        "pruning": (Stage.PRUNING, Work(1_000_000, 128, 1024, 4)),
+        "shared_memory_tables": (Stage.SUMS, Work(1000, 64, 8, 4)),
+    }
+    for name, (stage, work) in works.items():
+        before = chosen(stage, work).kernels
+        with options.without(name):
+            assert chosen(stage, work).kernels is not before
+        assert chosen(stage, work).kernels is before
+
+
+def test_all_stages_are_told_of_more_features():
+    assert [stage for stage, _ in choices(Work(1000, 9, 3, 4))] == list(Stage)
+    assert [stage for stage, _ in choices(Work(1000, 8, 3, 4))] == [Stage.RUN]

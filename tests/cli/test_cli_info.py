@@ -1,0 +1,71 @@
+"""`lloydia info`: what it prints, with and without a shape, and the shapes that it refuses."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import numpy
+import pytest
+
+import lloydia
+
+
+def test_versions_devices_and_caches(run):
+    ran = run("info", "--json")
+    assert (ran.status, ran.err) == (0, "")
+    facts = json.loads(ran.out)
+    assert facts["versions"]["lloydia"] == lloydia.__version__
+    assert facts["versions"]["numpy"] == numpy.__version__
+    assert facts["cpu"]["threads"] >= 1
+    assert {"Numba"} <= {one["kernels"] for one in facts["caches"]} <= {"Numba", "Triton"}
+    assert "cpu_choices" not in facts
+    text = run("info").out
+    for word in ("Versions", f"lloydia       {lloydia.__version__}", "GPUs", "threads"):
+        assert word in text
+
+
+@pytest.mark.parametrize(
+    ("capability", "scores"), [("9.0", "matmul.hopper_scan"), ("8.0", "matmul.resident_scan")]
+)
+def test_kernels_for_a_gpu_that_is_not_there(run, capability, scores):
+    pytest.importorskip("triton")
+    arguments = ("info", "--shape", "1000000,64,256", "--capability", capability)
+    ran = run(*arguments, "--json")
+    assert (ran.status, ran.err) == (0, "")
+    found = {one["stage"]: one["choice"] for one in json.loads(ran.out)["gpu_choices"]}
+    assert found["scores"] == scores
+    assert found["sums of clusters"] == "update.table_sums"
+    text = run(*arguments).out
+    assert f"  scores: {scores}\n    " in text
+
+
+def test_algorithms_on_the_processor(run):
+    ran = run("info", "--shape", "100000000,2,100", "--json")
+    found = json.loads(ran.out)["cpu_choices"]
+    assert [one["choice"] for one in found] == ["filtering"]
+    assert all(one["why"].endswith(".") for one in found)
+
+
+def test_without_pytorch(run, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.setitem(sys.modules, "triton", None)
+    monkeypatch.delitem(sys.modules, "lloydia.backends.cuda.dispatch", raising=False)
+    ran = run("info", "--shape", "1000,64,8")
+    assert (ran.status, ran.err) == (0, "")
+    assert "The GPU engine needs PyTorch and Triton: pip install torch triton." in ran.out
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "said"),
+    [
+        ("--shape", "1000,64", "'1000,64' is not ROWS,FEATURES,CLUSTERS"),
+        ("--shape", "1000,0,3", "0 features: there is at least one"),
+        ("--shape", "1000,x,3", "x"),
+        ("--capability", "nine", "'nine' is not a compute capability: 9.0, say"),
+    ],
+)
+def test_what_is_no_shape_or_capability(run, option, value, said):
+    ran = run("info", option, value)
+    assert (ran.status, ran.out) == (2, "")
+    assert said in ran.err
