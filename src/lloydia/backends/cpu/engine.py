@@ -25,7 +25,8 @@ class CPU(Engine):
     weights : ndarray of shape (n,), float64, or None
     n_threads : int or None
     spare : float
-        Bytes a row that ``"auto"`` may take for bounds of groups of centres, or of single ones.
+        Bytes a row that ``"auto"`` may take for bounds of groups of centres, or of single ones, and
+        a seeding for sketches of the rows.
     """
 
     name = "cpu"
@@ -35,7 +36,7 @@ class CPU(Engine):
     ) -> None:
         self.dataset = Dataset(X, weights, n_threads)
         self.run = Run(self.dataset, spare)
-        self.seeder = Seeder(self.dataset, self.run.nearest_of)
+        self.seeder = Seeder(self.dataset, self.run.nearest_of, spare)
         self.n_samples, self.n_features = X.shape
         self.dtype = X.dtype
 

@@ -26,6 +26,8 @@ class SeedingState(Protocol):
     tops : ndarray of shape (n_tiles,), float64
     terms : ndarray of shape (n_threads, rows of a tile), float64
     totals_grid : tuple or None
+    may_sketch : bool
+        Whether there is memory for sketches of the rows, and they are dense.
     """
 
     dataset: Dataset
@@ -35,6 +37,9 @@ class SeedingState(Protocol):
     tops: NDArray[np.float64]
     terms: NDArray[np.float64]
     totals_grid: tuple[int, int] | None
+
+    @property
+    def may_sketch(self) -> bool: ...
 
     def each_tile(self, task: Task, cost: float) -> None:
         """Run a task over blocks of tiles; `cost` estimates the nanoseconds a row takes."""

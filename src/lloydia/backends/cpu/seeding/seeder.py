@@ -26,6 +26,10 @@ __all__ = ["Seeder"]
 # k-means||, imported when it is first used.
 OVERSAMPLING = "lloydia.backends.cpu.seeding.oversampling"
 
+# Bytes that the sketch of a row takes, and the features that its error bound allows; those of
+# :mod:`sketch`, which is imported when it is first used.
+SKETCH_BYTES, MAX_SKETCHED_FEATURES = 140, 2**16
+
 NearestOf = Callable[[NDArray], NDArray[np.int32]]
 
 
@@ -40,6 +44,8 @@ class Seeder:
     dataset : Dataset
     nearest_of : callable
         Returns the label of every row's nearest centre, for centres of shape (m, d).
+    spare : float
+        Bytes a row that sketches of the rows may take.
 
     Attributes
     ----------
@@ -62,8 +68,14 @@ class Seeder:
     potentials: LowPotentials | WidePotentials | SparsePotentials
     owners: NDArray[np.int32]
 
-    def __init__(self, dataset: Dataset, nearest_of: NearestOf) -> None:
-        self.dataset, self.nearest_of = dataset, nearest_of
+    def __init__(self, dataset: Dataset, nearest_of: NearestOf, spare: float = 0.0) -> None:
+        self.dataset, self.nearest_of, self.spare = dataset, nearest_of, spare
+
+    @property
+    def may_sketch(self) -> bool:
+        """Whether there is memory for sketches of the rows, and they are dense."""
+        narrow = self.dataset.n_features <= MAX_SKETCHED_FEATURES
+        return not self.dataset.sparse and narrow and self.spare >= SKETCH_BYTES
 
     def seed_start(self) -> float:
         self.n_tiles = -(-self.dataset.n_samples // TILE)

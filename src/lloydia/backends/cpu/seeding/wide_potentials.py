@@ -1,12 +1,13 @@
 """Potentials of candidates for rows of many features.
 
 The :mod:`screen` finds the rows that some candidate may bring nearer to a seed.  Only for these,
-canonical distances are evaluated, to eight candidates a vector.
+canonical distances are evaluated, to eight candidates a vector.  A long seeding goes on with
+:mod:`sketched_potentials`, as long as the sketch excludes enough.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +18,17 @@ from lloydia.backends.cpu.seeding.protocols import SeedingState
 from lloydia.backends.cpu.seeding.screen import Screen, aligned, list_reachable_rows
 from lloydia.backends.cpu.seeding.weights import MAX_CANDIDATES, TILE, everywhere, fixed
 from lloydia.backends.cpu.simd.lanes import OCTET, ROWS, squares
+from lloydia.imports import load
+
+if TYPE_CHECKING:
+    from lloydia.backends.cpu.seeding.sketched_potentials import SketchedPotentials
 
 __all__ = ["WidePotentials"]
+
+# The sketch is made once a seeding has read so many numbers of rows, for which two threads of Zen 4
+# took half a second.  Sketching rows then takes as long as two to eight evaluations, and
+# its kernels compile in 2 to 3 seconds where no process has compiled them before.
+SKETCHED_NUMBERS = 1 << 31
 
 
 @kernel(**LEAN)
@@ -153,11 +163,15 @@ class WidePotentials:
         The rows that the last candidates lower, tile by tile.
     counts : ndarray of shape (n_tiles,), int64
         Hits a tile.
+    n_read : int
+        Numbers of rows that candidates were compared with.
     """
 
     def __init__(self, seeder: SeedingState) -> None:
         self.seeder = seeder
         self.screen: Screen | None = None
+        self.sketched: SketchedPotentials | None = None
+        self.n_read = 0
         self.scratches = [
             scratch_for(seeder.dataset.n_features, seeder.dataset.dtype)
             for _ in range(seeder.dataset.n_threads)
@@ -179,6 +193,13 @@ class WidePotentials:
     def reductions(self, values: NDArray, low: float, high: float) -> NDArray[np.int64]:
         """Return by how much each candidate lowers the total."""
         seeder, m = self.seeder, len(values)
+        self.n_read += seeder.dataset.n_samples * seeder.dataset.n_features
+        if self.sketched is None and self.n_read > SKETCHED_NUMBERS and seeder.may_sketch:
+            self.sketched = load(
+                "lloydia.backends.cpu.seeding.sketched_potentials"
+            ).SketchedPotentials(seeder, self.hits, self.counts)
+        if self.sketched and self.sketched.take(values):
+            return self.sketched.reductions(low, high)[:m]
         if self.screen is None or m > self.screen.columns.shape[1]:
             radius = float(np.sqrt(self.norms.max()))
             self.screen = Screen(self.origin, radius, seeder.dataset.dtype, m)
@@ -197,6 +218,10 @@ class WidePotentials:
 
     def accept(self, j: int, low: float, high: float) -> None:
         """Make candidate `j` of the last :meth:`reductions` a seed."""
+        if self.sketched:
+            # Its thresholds follow D, whichever way candidates were evaluated.
+            self.sketched.accept(j, low, high)
+            return
         assert self.screen is not None
         self._accept(self.screen.columns, j, low, high)
 

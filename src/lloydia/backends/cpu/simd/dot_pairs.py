@@ -22,7 +22,7 @@ from lloydia.backends.cpu.simd.microkernel_rows_in_lanes import (
 )
 from lloydia.backends.cpu.simd.pairs import ABREAST, KIB, TILE, compiled_for
 
-__all__ = ["AVAILABLE", "depth_of", "multiply"]
+__all__ = ["AVAILABLE", "depth_of", "dot", "multiply"]
 
 # Not on processors with matrix units, even if a process may not use those: kernels on disk do not
 # depend on what a process may use.
@@ -41,7 +41,7 @@ def depth_of(n_columns: int) -> int:
     return 4 * n_columns
 
 
-def _dot(builder, total, a, b):
+def dot(builder, total, a, b):
     """Return a total and, lane by lane, the products of two pairs."""
     # Since LLVM 20 the arguments are pairs of bfloat16, to which it converts these.
     kind = ir.FunctionType(VECTOR, [VECTOR, IVECTOR, IVECTOR])
@@ -93,7 +93,7 @@ def multiply(typingctx, points, n_columns, panel, starts, scores):
                 for c, row in enumerate(totals):
                     pair = _splat(builder, load(builder, at, 64 * c, INT, 4))
                     for total, vector in zip(row, y):
-                        builder.store(_dot(builder, builder.load(total), pair, vector), total)
+                        builder.store(dot(builder, builder.load(total), pair, vector), total)
             # A tile of scores for each vector of points.
             place = builder.add(scores, builder.add(first, builder.mul(tile, _number(KIB))))
             for c, row in enumerate(totals):

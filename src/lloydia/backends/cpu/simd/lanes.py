@@ -16,7 +16,7 @@ from llvmlite.binding import get_host_cpu_features
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-__all__ = ["OCTET", "ROWS", "above", "squares"]
+__all__ = ["OCTET", "ROWS", "above", "products", "squares"]
 
 OCTET = 8
 ROWS = 8 if get_host_cpu_features().get("avx512f") else 4
@@ -107,6 +107,35 @@ def above(typingctx, X, rows, n_features, panel, pitch, starts, first, limits, b
             to = _pointer(builder, bits, 2 * r, _SHORT)
             before = builder.select(anew, _SHORT(0), builder.load(to))
             builder.store(builder.or_(before, builder.shl(mask, shift)), to)
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@intrinsic
+def products(typingctx, rows, n_features, panel, pitch, out, out_pitch):
+    """Write the products, float32, of ROWS rows and a vector of candidates, fused or not.
+
+    Those of a row lie side by side in `out`, `out_pitch` bytes after those of the row before.
+    """
+    signature = types.void(*[types.intp] * 6)
+
+    def codegen(context, builder, sig, args):
+        rows, n_features, panel, pitch, out, out_pitch = args
+        kind = ir.FunctionType(_SINGLES, [_SINGLES] * 3)
+        name = f"llvm.fmuladd.v{_SINGLES.count}f32"
+        muladd = cgutils.get_or_insert_function(builder.module, kind, name)
+        sums = [cgutils.alloca_once(builder, _SINGLES) for _ in range(ROWS)]
+        for total in sums:
+            builder.store(ir.Constant(_SINGLES, [0.0] * _SINGLES.count), total)
+        _each_feature(
+            builder, rows, n_features, panel, pitch, _SINGLES, sums,
+            lambda x, c, total: builder.call(muladd, [x, c, total]),
+        )  # fmt: skip
+        for r in range(ROWS):
+            to = builder.add(out, builder.mul(out_pitch, _ADDRESS(r)))
+            value = builder.load(sums[r])
+            builder.store(value, _pointer(builder, to, 0, _SINGLES)).align = 4
         return context.get_dummy_value()
 
     return signature, codegen

@@ -1,0 +1,216 @@
+"""Seedings by the sketch of the rows pick the oracle's rows, and the sketch excludes most pairs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numba import njit
+
+from lloydia.backends import choose
+from lloydia.backends.cpu.engine import CPU
+from lloydia.backends.cpu.rows.dataset import Dataset
+from lloydia.backends.cpu.seeding import wide_potentials
+from lloydia.backends.cpu.seeding.sketch import WIDTH, Sketch
+from lloydia.backends.cpu.seeding.sketched_potentials import SketchedPotentials
+from lloydia.backends.cpu.simd import dot_pairs, sketch_rows
+from lloydia.seeding.plusplus import plusplus
+from nasty import FLAVOURS, nasty_rows, nasty_weights, rows_of
+
+
+@pytest.fixture(autouse=True)
+def from_the_first_candidates(monkeypatch):
+    """Sketch the rows at once, and let threads share the work of small data too."""
+    monkeypatch.setattr("lloydia.backends.cpu.seeding.seeder.MAX_ROWS", 0)
+    monkeypatch.setattr(wide_potentials, "SKETCHED_NUMBERS", 0)
+    monkeypatch.setattr(Dataset, "block", lambda self, cost, n=None: 1 if n else 41)
+
+
+@pytest.fixture
+def always(monkeypatch):
+    """Use the sketch even where it does not pay."""
+    monkeypatch.setattr(
+        SketchedPotentials, "_note", lambda self, *counts: setattr(self, "pays", True)
+    )
+
+
+def picks(engine, k, seed, trials=None):
+    return plusplus(engine, k, np.random.RandomState(seed), trials).tolist()
+
+
+def low_rank(n, d, dtype, rank=6, noise=0.05, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, rank)) @ rng.normal(size=(rank, d)) + noise * rng.normal(size=(n, d))
+    return (X / np.linalg.norm(X, axis=1, keepdims=True)).astype(dtype)
+
+
+@pytest.mark.usefixtures("always")
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("flavour", FLAVOURS)
+def test_every_flavour_gives_the_rows_of_the_oracle(flavour, dtype):
+    for d in (9, 33, WIDTH, WIDTH + 3):
+        X = rows_of(flavour, 330, d, dtype, seed=d)
+        weights = 10.0 ** np.random.default_rng(d).uniform(-6, 6, size=330) if d % 2 else None
+        expected = picks(choose("reference", X, weights, None), 20, d)
+        assert picks(choose("cpu", X, weights, 2), 20, d) == expected
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("always")
+@given(nasty_rows(most=30, features=12), st.data())
+@settings(deadline=None, max_examples=60)
+def test_nasty_rows_give_those_of_the_oracle(X, data):
+    weights = data.draw(nasty_weights(len(X)))
+    repeated = np.tile(X, (1, data.draw(st.sampled_from([1, 9, 80]))))
+    k, seed = data.draw(st.integers(1, 12)), data.draw(st.integers(0, 1000))
+    expected = picks(choose("reference", repeated, weights, None), k, seed)
+    assert picks(choose("cpu", repeated, weights, 2), k, seed) == expected
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("trials", [1, 16, 17, 40])
+def test_any_number_of_trials_and_whether_it_pays_or_not(trials, dtype):
+    for X in (
+        low_rank(300, 80, dtype) + 3.0,
+        np.random.default_rng(trials).normal(size=(300, 80)).astype(dtype),
+    ):
+        expected = picks(choose("reference", X, None, None), 40, 0, trials)
+        assert picks(choose("cpu", X, None, 2), 40, 0, trials) == expected
+
+
+@pytest.mark.usefixtures("always")
+def test_rows_in_any_layout():
+    X = low_rank(301, 70, "float32")
+    expected = picks(choose("reference", X, None, None), 15, 0)
+    wide = np.zeros((602, 73), dtype=X.dtype)
+    wide[::2, 1:71] = X
+    for rows in (np.asfortranarray(X), wide[::2, 1:71], X[::-1][::-1]):
+        assert picks(choose("cpu", rows, None, 2), 15, 0) == expected
+
+
+@pytest.mark.usefixtures("always")
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_candidates_that_are_nearer_by_a_hair_are_found(dtype):
+    """Rows on the bisector of the seed and a candidate, moved by single units in the last place."""
+    rng = np.random.default_rng(0)
+    seed, candidate = rng.normal(size=(2, 80))
+    steps = np.linspace(-1, 1, 601)[:, None] * (1e-6 if dtype == "float32" else 1e-15)
+    rows = (seed + candidate) / 2 + steps * (candidate - seed)
+    X = np.vstack([seed, candidate, rows]).astype(dtype)
+    states = []
+    for name in ("cpu", "reference"):
+        engine = choose(name, X, None, 2)
+        engine.seed_start()
+        engine.seed_add(0)
+        state = engine.seeder if name == "cpu" else engine
+        potentials = engine.seed_potentials(np.array([1]))
+        engine.seed_add(1)
+        states.append((potentials, state.nearest.tolist()))
+    assert states[0] == states[1]
+
+
+def sketched(X):
+    """Return the numbers of all sketches, and E."""
+    sketch = Sketch(Dataset(X, None, 1))
+    sketch.pack(np.ones(len(X)))
+    groups, squares, errors = sketch.rows
+    bits = np.moveaxis(groups, 2, 1).reshape(-1, groups.shape[1])[: len(X)]
+    heads = np.stack([bits << 16, bits & -0x10000], axis=2).view(np.float32)
+    heads = heads.reshape(len(X), -1).astype(np.float64)
+    assert np.allclose(squares[: len(X)], np.square(heads).sum(axis=1))
+    return heads, errors[: len(X)].astype(np.float64), sketch.frame[1]
+
+
+@pytest.mark.parametrize("d", [9, 64, 65, 200])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("offset", [0.0, 1e3])
+def test_sketches_are_no_farther_apart_than_the_rows(d, dtype, offset):
+    for X in (
+        low_rank(120, d, dtype) + dtype_of(offset, dtype),
+        np.random.default_rng(d).normal(size=(120, d)).astype(dtype) + dtype_of(offset, dtype),
+    ):
+        heads, errors, scale = sketched(X)
+        wide = X.astype(np.float64)
+        true = scale * np.sqrt(np.square(wide[:, None] - wide).sum(axis=2))
+        short = np.sqrt(np.square(heads[:, None] - heads).sum(axis=2))
+        assert (short - errors[:, None] - errors <= true).all()
+        assert errors.max() < 0.05
+
+
+def dtype_of(value, dtype):
+    return np.dtype(dtype).type(value)
+
+
+def test_sketches_of_rows_of_low_rank_are_hardly_nearer():
+    X = low_rank(400, 300, "float32")
+    heads, _, scale = sketched(X)
+    true = scale * np.sqrt(np.square(X[:50, None] - X).sum(axis=2))
+    short = np.sqrt(np.square(heads[:50, None] - heads).sum(axis=2))
+    assert np.median(short[true > 0] / true[true > 0]) > 0.99
+
+
+def test_the_sketch_leaves_few_pairs_to_evaluate():
+    X = low_rank(2000, 100, "float32")
+    engine = CPU(X, None, 1)
+    rng, counts = np.random.default_rng(1), []
+    engine.seed_start()
+    for row in range(60):
+        engine.seed_add(row)
+    engine.seed_potentials(rng.integers(2000, size=8))
+    sketched = engine.seeder.potentials.sketched
+    assert sketched is not None
+    assert sketched.pays
+    for _ in range(5):
+        candidates = rng.integers(2000, size=8)
+        sketched._note = lambda n, tiles: counts.append(n)
+        engine.seed_potentials(candidates)
+        near = np.square(X[:, None].astype(float) - X[candidates]).sum(axis=2)
+        improved = (near < engine.seeder.nearest[:, None]).sum()
+        assert improved <= counts[-1] < 1.5 * improved + 100
+
+
+def test_where_there_is_no_memory_for_it_nothing_is_sketched():
+    X = low_rank(300, 80, "float32")
+    for engine in (CPU(X, None, 2, 100.0), CPU(sp.csr_matrix(X), None, 2)):
+        picks(engine, 10, 0)
+        assert getattr(engine.seeder.potentials, "sketched", None) is None
+
+
+def test_pairs_are_multiplied_alike_with_and_without_the_instruction():
+    if sketch_rows._dot is not dot_pairs.dot:
+        pytest.skip("This processor does not multiply pairs of bfloat16.")
+    masks = []
+    for dot in (dot_pairs.dot, sketch_rows._widened_dot):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sketch_rows, "_dot", dot)
+            masks.append(flags())
+    assert (masks[0] == masks[1]).all()
+    assert 0 < np.unpackbits(masks[0].view(np.uint8)).sum() < 3 * 64
+
+
+def flags():
+    """Return the flags of a group and 3 candidates whose scores are small integers."""
+    rng = np.random.default_rng(0)
+
+    def pairs(*shape):
+        heads = rng.integers(-8, 8, size=(*shape, 2)).astype(np.float32).view(np.int32)
+        return (heads[..., 0] >> 16 & 0xFFFF) | (heads[..., 1] & -0x10000)
+
+    raw = np.zeros(5 * 64 + 16, np.int32)
+    start = -raw.ctypes.data % 64 // 4
+    group = raw[start : start + 5 * 64].reshape(5, 64)
+    group[:] = pairs(5, 64)
+    candidates, starts = pairs(4, 5), np.arange(4, dtype=np.float32)
+    limits, masks = np.float32(0.5) * np.arange(-32, 32, dtype=np.float32), np.zeros(4, np.int64)
+
+    @njit
+    def run(group, candidates, starts, limits, masks):
+        sketch_rows.flag_rows(
+            group.ctypes.data, 5, candidates.ctypes.data, starts.ctypes.data, 3,
+            limits.ctypes.data, masks.ctypes.data,
+        )  # fmt: skip
+
+    run(group, candidates, starts, limits, masks)
+    return masks[:3]
