@@ -7,7 +7,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from lloydia import KMeans
-from lloydia.backends.cuda.low_dim.sums import LEAST_ROWS
+from lloydia.backends.cuda.low_dim.table_sums import LEAST_ROWS
 from lloydia.data.arrays import on_host
 from table import answer
 
@@ -40,7 +40,7 @@ def rows_of(kind, n, d):
     ("normal", 200_000, 3, 16, "float16"), ("ties", 250_000, 2, 11, "bfloat16"),
     ("normal", 500_000, 3, 16, "float64"), ("wide", 130_000, 2, 9, "float64"),
     ("ties", 65_537, 5, 20, "float64"), ("offset", 20_000, 1, 1, "float64"),
-    # Not by low_summed: more clusters, with and without cells, or more features.
+    # More clusters, or more features.
     ("wide", 200_000, 3, 40, "float32"), ("ties", 1_000_001, 2, 100, "float32"),
     ("normal", 200_000, 7, 6, "float64"), ("wide", 150_000, 8, 100, "float32"),
     ("ties", 300_000, 2, 60, "float16"), ("wide", 300_000, 2, 50, "float64"),

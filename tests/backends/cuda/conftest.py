@@ -85,11 +85,11 @@ def stages(request, take):
 @pytest.fixture
 def tables(monkeypatch):
     """Return what says whether programs add rows of few features up in tables of their own."""
-    from lloydia.backends.cuda.low_dim import sums as low_sums
+    from lloydia.backends.cuda.low_dim import table_sums
     from lloydia.backends.cuda.low_dim.shape import shape_of
 
     def choose_them(there):
-        monkeypatch.setattr(low_sums, "LEAST_ROWS", 0 if there else 1 << 62)
+        monkeypatch.setattr(table_sums, "LEAST_ROWS", 0 if there else 1 << 62)
         shape_of.cache_clear()
 
     yield choose_them

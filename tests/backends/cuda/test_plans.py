@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
@@ -11,8 +12,8 @@ from lloydia.backends.cuda.dataset import place_rows
 from lloydia.backends.cuda.rows.fp16_rows import Fp16Rows
 from lloydia.backends.cuda.runtime import plans, recording, series
 from lloydia.backends.cuda.runtime.arena import ALIGNED
-from lloydia.backends.cuda.runtime.launching import Launch
-from lloydia.backends.cuda.runtime.plans import CLEAN, Layout, Plan, overlap
+from lloydia.backends.cuda.runtime.launching import Launch, note
+from lloydia.backends.cuda.runtime.plans import CLEAN, Layout, Plan, overlap, planned_times
 from lloydia.backends.cuda.runtime.series import series_of
 
 
@@ -186,3 +187,44 @@ def test_work_that_is_to_be_done_no_time_is_not_done(interpreted, monkeypatch):
     record.do(lambda: done.append(1), torch.device("cpu"), times=0)
     assert done == []
     assert record.times == 0
+
+
+@pytest.fixture
+def queued(monkeypatch):
+    """Return what is queued by the driver: how many launches together, and how often."""
+    log = []
+    monkeypatch.setattr(series.Series, "queue", lambda self, stream, times=1: log.append(
+        (self.heads.count, times)
+    ))  # fmt: skip
+    monkeypatch.setattr(plans, "stream_of", lambda number: 0)
+    monkeypatch.setattr(plans, "_plans", {})
+    return log
+
+
+def test_works_of_a_plan_are_queued_so_often_each(queued):
+    parts, done = memory(), []
+
+    def work(count):
+        done.append(count)
+        note([launch_in(parts)] * count)
+
+    def queue(times):
+        works = [partial(work, 1), partial(work, 4)]
+        planned_times(works, times, torch.device("cpu"), Layout("works", parts))
+
+    queue((1, 3))
+    # Done by name once, then repeated.
+    assert done == [1, 4]
+    assert queued == [(1, 0), (4, 2)]
+    queued.clear()
+    queue((2, 7))
+    assert done == [1, 4]
+    assert queued == [(1, 2), (4, 7)]
+
+
+def test_works_that_launch_nothing_are_done_so_often_each(queued):
+    done = []
+    works = [partial(done.append, name) for name in "ab"]
+    planned_times(works, (1, 3), torch.device("cpu"), Layout("works", memory()))
+    assert done == ["a", "b", "b", "b"]
+    assert queued == []

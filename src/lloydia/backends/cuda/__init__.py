@@ -39,8 +39,8 @@ Terms:
 * *lag*: how many iterations the host may be behind the device; *unchecked*: the host has yet to
   check what the device found about the rows of a run.
 
-The host never waits inside an iteration.  An iteration with few features is a stage of one
-persistent kernel; with more features it is five recorded kernels where all centres take little
-memory, up to a dozen otherwise.  Kernels that are queued past the end of a run, or past an
-iteration with empty clusters, read the run state and change nothing.
+The host never waits inside an iteration.  An iteration with few features is four recorded kernels;
+with more features it is five where all centres take little memory, up to a dozen otherwise.
+Kernels that are queued past the end of a run, or past an iteration with empty clusters, read the
+run state and change nothing.
 """

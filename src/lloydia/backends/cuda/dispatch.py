@@ -203,8 +203,8 @@ TABLE: dict[Stage, tuple[Case, ...]] = {
     Stage.RUN: (
         Case(
             Kernels.LOW_DIM, lambda work: work.d <= LOW_DIM_FEATURES,
-            f"A row of at most {LOW_DIM_FEATURES} features stays in a thread's registers, so one "
-            "persistent kernel scores, adds up and updates.",
+            f"A row of at most {LOW_DIM_FEATURES} features stays in a thread's registers, and its "
+            "scores are sums of products with centres that all threads share.",
         ),
         Case(
             Kernels.MATMUL, always,

@@ -198,7 +198,7 @@ def needed_bytes(data: Dataset, k: int, lag: int = 0) -> int:
     """Return the bytes that a run of k clusters takes, beside the rows."""
     d = data.n_features
     width = padded(d) if data.fp16_rows is None else 0
-    spare = 12 * SPARE if data.low else 0
+    spare = 16 * SPARE if data.low else 0
     return data.n_samples * row_bytes(d, width) + bytes_of_clusters(data, k, lag) + spare
 
 

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from lloydia import KMeans, stopping
 from lloydia.backends import choose
 from lloydia.backends.cuda import run_setup
-from lloydia.backends.cuda.low_dim import sums as low_sums
+from lloydia.backends.cuda.low_dim import table_sums
 from lloydia.backends.cuda.matmul import memory as tensor_memory
 from lloydia.backends.cuda.out_of_core import blocks, listed, room, sending
 from lloydia.backends.cuda.out_of_core import group as out_of_core
@@ -69,7 +69,7 @@ def agree(X, k, weights=None, **parameters):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_blocks_that_would_have_tables_alone(dtype, memory, monkeypatch):
     """Others follow in the memory of one, and the last is less than what programs look at."""
-    monkeypatch.setattr(low_sums, "LEAST_ROWS", 1024)
+    monkeypatch.setattr(table_sums, "LEAST_ROWS", 1024)
     X = np.random.default_rng(0).normal(size=(2 * 1024 + 30, 2)).astype(dtype)
     memory(X, 1024, k=3)
     agree(X, 3, init=X[:3].copy(), max_iter=4, tol=0.0)

@@ -14,16 +14,19 @@ __all__ = ["significand"]
 
 # Sums of ordinary rows have no more limbs than this.
 UNROLLED_LIMBS = tl.constexpr(2)
+# Replicas whose loads are in flight at once.
+UNROLL = tl.constexpr(4)
 
 
 @triton.jit
-def limb_sum(sums, offset, mask, limb, limb_size, replica_size, REPLICAS: tl.constexpr):
-    """Return one limb of sums, added over the replicas; `offset` has two dimensions."""
+def limb_sum(sums, offset, mask, limb, limb_size, replica_size, n_replicas):
+    """Return one limb of sums, added over the replicas."""
     at = sums + offset + limb * limb_size
-    if REPLICAS == 1:
-        return tl.load(at, mask=mask, other=0)
-    replica = tl.arange(0, REPLICAS) * replica_size
-    return tl.sum(tl.load(at[:, :, None] + replica, mask=mask[:, :, None], other=0), 2)
+    total = tl.zeros(offset.shape, tl.int64)
+    for _ in range(n_replicas):
+        total += tl.load(at, mask=mask, other=0)
+        at += replica_size
+    return total
 
 
 @triton.jit
@@ -46,7 +49,7 @@ def with_digit(high, low, digit, used, bits):
 
 @triton.jit
 def significand_in_loop(
-    sums, offset, mask, n_limbs, bits, limb_size, replica_size, REPLICAS: tl.constexpr
+    sums, offset, mask, n_limbs, bits, limb_size, replica_size, n_replicas
 ):  # fmt: skip
     """Return what :func:`significand` does, for any number of limbs."""
     none = tl.zeros_like(offset).to(tl.int64)
@@ -54,7 +57,7 @@ def significand_in_loop(
     over = none
     for i in range(n_limbs):
         limb = n_limbs - 1 - i
-        total = limb_sum(sums, offset, mask, limb, limb_size, replica_size, REPLICAS) + over
+        total = limb_sum(sums, offset, mask, limb, limb_size, replica_size, n_replicas) + over
         digit, over = carried(total, limb > 0, bits)
         place = tl.where(digit != 0, none + limb, place)
     last = place + (119 + bits) // bits
@@ -63,7 +66,7 @@ def significand_in_loop(
     over = none
     for i in range(n_limbs):
         limb = n_limbs - 1 - i
-        total = limb_sum(sums, offset, mask, limb, limb_size, replica_size, REPLICAS) + over
+        total = limb_sum(sums, offset, mask, limb, limb_size, replica_size, n_replicas) + over
         digit, over = carried(total, limb > 0, bits)
         used = (limb >= place) & (limb <= last)
         high, low = with_digit(high, low, digit, used, bits)
@@ -72,15 +75,21 @@ def significand_in_loop(
 
 @triton.jit
 def significand_unrolled(
-    sums, offset, mask, n_limbs, bits, limb_size, replica_size, REPLICAS: tl.constexpr
+    sums, offset, mask, n_limbs, bits, limb_size, replica_size, n_replicas
 ):  # fmt: skip
     """Return what :func:`significand` does, for at most UNROLLED_LIMBS, all loaded at once."""
     none = tl.zeros_like(offset).to(tl.int64)
     # Missing limbs are 0, which changes nothing.
-    totals = ()
-    for limb in tl.static_range(UNROLLED_LIMBS):
-        there = mask & (tl.full(offset.shape, limb, tl.int32) < n_limbs)
-        totals = totals + (limb_sum(sums, offset, there, limb, limb_size, replica_size, REPLICAS),)
+    totals = (none,) * UNROLLED_LIMBS
+    at = sums + offset
+    for _ in tl.range(0, n_replicas, loop_unroll_factor=UNROLL):
+        added = ()
+        for limb in tl.static_range(UNROLLED_LIMBS):
+            there = mask & (tl.full(offset.shape, limb, tl.int32) < n_limbs)
+            value = tl.load(at + limb * limb_size, mask=there, other=0)
+            added = added + (totals[limb] + value,)
+        totals = added
+        at += replica_size
     place = none
     over = none
     digits = ()
@@ -99,25 +108,25 @@ def significand_unrolled(
 
 @triton.jit
 def significand(
-    sums, offset, mask, n_limbs, bits, limb_size, replica_size, REPLICAS: tl.constexpr
+    sums, offset, mask, n_limbs, bits, limb_size, replica_size, n_replicas
 ):  # fmt: skip
     """Return (high, low, place) of sums after the carry.
 
     Parameters
     ----------
     sums : int64, IN
-        `offset`, of two dimensions, gives the first limb of each sum.
+        `offset` gives the first limb of each sum.
     n_limbs, bits, limb_size : int
         The number of limbs, the bits of each, and the stride from limb to limb.
     replica_size : int
-        The stride between the REPLICAS copies of the sums, which are added.
+        The stride between the `n_replicas` copies of the sums, which are added.
     """
     if n_limbs <= UNROLLED_LIMBS:
         high, low, place = significand_unrolled(
-            sums, offset, mask, n_limbs, bits, limb_size, replica_size, REPLICAS
+            sums, offset, mask, n_limbs, bits, limb_size, replica_size, n_replicas
         )
     else:
         high, low, place = significand_in_loop(
-            sums, offset, mask, n_limbs, bits, limb_size, replica_size, REPLICAS
+            sums, offset, mask, n_limbs, bits, limb_size, replica_size, n_replicas
         )
     return high, low, place

@@ -1,14 +1,14 @@
-"""Runs over at most 8 features: one persistent kernel does all iterations that are queued.
+"""Runs over at most 8 features: rows in registers, centres broadcast, four kernels an iteration.
 
-* :mod:`run` is the state of a run, of a :mod:`shape`, in its :mod:`memory`; :mod:`told` is what the
-  host reads of it.
-* The first launch measures rows and start (:mod:`grid`).  The next one (:mod:`kernel`) labels rows
-  by :mod:`scan`, with :mod:`scores`, :mod:`kept` or :mod:`cells`; :mod:`canonical` decides between
-  centres that scores do not tell apart; :mod:`moves` moves rows that changed from sum to sum, and
-  :mod:`means` divides the sums.
-* Many rows without weights of at most 5 features and 32 clusters: :mod:`summed` does both, by
-  :mod:`lists`, with float64 rows stored in float32 by :mod:`stored`.  :mod:`sums` are tables of a
-  CTA's own.
-* Up to 512 rows stay in the registers of one CTA (:mod:`alone`), and a whole fit may be one launch
-  (:mod:`whole`).
+* :mod:`run` queues the kernels of a run, of a :mod:`shape`, in its :mod:`memory`; :mod:`told` is
+  what the host reads of it.  :mod:`stages` says when kernels do anything.
+* The first kernel measures rows and start (:mod:`grid`), and the next one tabulates the centres
+  (:mod:`center_table`).
+* :mod:`assign` labels rows whose nearest centre :mod:`scores` make certain, and lists those that
+  changed and those that are ambiguous (:mod:`row_lists`); :mod:`recheck` labels these by canonical
+  distances.
+* :mod:`update` moves the rows that changed from sum to sum, in shared memory where
+  :mod:`table_sums` says so.
+* :mod:`means` turns sums into centres, writes the report and the next table of centres, and stops
+  the run.
 """

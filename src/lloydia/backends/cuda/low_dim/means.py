@@ -1,7 +1,7 @@
-"""The end of an iteration over rows of few features: a cluster's columns are looked at together.
+"""The end of an iteration over rows of few features: centres, the report, the next table.
 
-As :func:`lloydia.backends.cuda.update.means.finish`, with less waiting: weights are a column of the
-sums, so that one read is for several clusters and all that is theirs.
+As :mod:`lloydia.backends.cuda.update.means`, for replicas of the sums, and with less waiting:
+weights are a column of the sums, so that one read is for several clusters and all that is theirs.
 """
 
 from __future__ import annotations
@@ -9,137 +9,116 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda.device_functions.iteration_report import (
-    CHANGED,
-    EMPTY,
-    HEAD,
-    MOVE,
-    RECHECKED,
-    STATUS,
+from lloydia.backends.cuda.device_functions.iteration_report import HEAD, MOVE
+from lloydia.backends.cuda.device_functions.run_state import (
+    ASSIGNED,
+    ITERATION,
+    N_EMPTY,
+    SHIFT,
+    STOPPED,
+    wait_for_previous_kernel,
 )
-from lloydia.backends.cuda.device_functions.run_state import ASSIGNED, ITERATION, STOPPED
 from lloydia.backends.cuda.device_functions.significands import significand
-from lloydia.backends.cuda.update.means import mean_of, within
+from lloydia.backends.cuda.low_dim.center_table import frame_at, tabulate
+from lloydia.backends.cuda.update.means import conclude, mean_of
 
-__all__ = ["conclude", "low_means", "read_tally", "ready_tally", "tally_of"]
+__all__ = ["CELLS", "means_kernel"]
+
+# Products of clusters and columns whose means a program computes together.
+CELLS = 128
 
 
-@triton.jit
-def low_means(
-    program, n_programs, iteration, sums, n_limbs, bits, exponents, k, d: tl.constexpr,
-    current, history, n_slots, report, tally, limit,
-    REPLICAS: tl.constexpr, BLOCK_K: tl.constexpr, COLUMNS: tl.constexpr,
+@triton.jit(
+    do_not_specialize=["n_limbs", "bits", "k", "n_replicas", "n_slots", "settles"],
+    do_not_specialize_on_alignment=[
+        "sums", "bounds", "numbers", "current", "history", "report", "run_state", "limit", "table",
+    ],
+)  # fmt: skip
+def means_kernel(
+    sums, n_limbs, bits, bounds, numbers, k, n_replicas, current, history, n_slots, report,
+    run_state, settles, limit, table,
+    d: tl.constexpr, COLUMNS: tl.constexpr, CLUSTERS: tl.constexpr,
 ):  # fmt: skip
-    """Turn the sums of this program's clusters into centres.
+    """Turn sums into centres; the last program writes the report and the next table of centres.
 
-    The parameters are those of :func:`lloydia.backends.cuda.update.means.finish`, and the `tally`
-    of the iteration, or None.  Return how many of the clusters are empty, and the sum of the
-    squares that centres moved, where a limit asks for it: what is added to the tally.
+    Parameters
+    ----------
+    sums : IN, int64 (n_replicas, n_limbs, k, d + 1)
+    bits : int
+        Of a limb.
+    bounds : IN, int64 (2 d + 1,)
+        The last is the number of limbs, if `n_limbs` is 0.
+    numbers : IN, int64 (5 (d + 1),)
+        Those of the fixed-point grid, with the frame.
+    current : IN, OUT, float32 or float64 (k, d)
+        The centres of the assignment; overwritten by the new ones, but for empty clusters.
+    history : OUT, float32 or float64 (n_slots, k, d)
+        The new centres, in the slot of this iteration; in the first one also those before.
+    report : OUT, int64 (n_slots, HEAD + k)
+    run_state : IN, OUT, int32
+    settles : int
+        1: an iteration with empty clusters stops the run; or 0.
+    limit : IN, float64 (1,)
+        The run stops where the squares of the movements have at most this sum; 0: it does not.
+    table : OUT, float32 (table_size(k, d),)
+    COLUMNS, CLUSTERS : int
+        Columns, at least d + 1, of so many clusters are looked at together.
     """
-    all_empty = tl.zeros((), tl.int64)
-    all_moved = tl.zeros((), tl.float64)
-    # 64 bits: n_slots k d may pass 2**31.
-    new_slot = ((iteration + 1) % n_slots) * (k.to(tl.int64) * d)
-    said = report + ((iteration + 1) % n_slots).to(tl.int64) * (HEAD + k)
-    limb_size = k.to(tl.int64) * (d + 1)
+    wait_for_previous_kernel()
+    # All of these loads are under way together.
+    stopped, iteration = tl.load(run_state + STOPPED), tl.load(run_state + ITERATION)
+    needed = tl.load(bounds + 2 * d).to(tl.int32)
+    frame = frame_at(numbers, current.dtype.element_ty, d)
     f = tl.arange(0, COLUMNS)
-    e = tl.load(exponents + f, mask=f < d, other=0)[None, :]
-    for block in range(program, tl.cdiv(k, BLOCK_K), n_programs):
-        j = block * BLOCK_K + tl.arange(0, BLOCK_K)
-        real = j < k
-        there = real[:, None] & (f <= d)[None, :]
-        mask = real[:, None] & (f < d)[None, :]
-        at = j.to(tl.int64)[:, None] * d + f[None, :]
-        old = tl.load(current + at, mask=mask, other=0.0)
-        offset = j.to(tl.int64)[:, None] * (d + 1) + f[None, :]
-        a, a_low, a_place = significand(
-            sums, offset, there, n_limbs, bits, limb_size, limb_size * n_limbs, REPLICAS
-        )
-        # Threads that hold the same have all read it, so that all find the same movement.
-        tl.debug_barrier()
-        # Column d is the weight; the other terms of these sums are 0.
-        weight = (f == d)[None, :]
-        b = tl.sum(tl.where(weight, a, 0.0), 1)[:, None]
-        b_low = tl.sum(tl.where(weight, a_low, 0.0), 1)[:, None]
-        b_place = tl.sum(tl.where(weight, a_place, 0), 1)[:, None]
-        new, empty = mean_of(a, a_low, a_place, b, b_low, b_place, e, bits, old)
-        tl.store(current + at, new, mask=mask)
-        tl.store(history + new_slot + at, new, mask=mask)
-        if iteration == 0:
-            tl.store(history + at, old, mask=mask)
-        difference = tl.where(mask, new.to(tl.float64) - old.to(tl.float64), 0.0)
-        squares = difference * difference
-        square = tl.zeros((BLOCK_K,), tl.float64)
-        for s in tl.static_range(d):
-            square += tl.sum(tl.where((f == s)[None, :], squares, 0.0), 1)
-        tl.store(said + HEAD + j, square.to(tl.int64, bitcast=True), mask=real)
-        move = tl.max(tl.max(tl.abs(difference), 1), 0)
-        tl.atomic_max(said + MOVE, move.to(tl.int64, bitcast=True), sem="relaxed")
-        n_empty = tl.sum((empty & real[:, None]).to(tl.int64))
-        all_empty += n_empty
-        if tally is not None:
-            tl.atomic_add(tally + 1, n_empty, mask=n_empty > 0, sem="relaxed")
-        if limit is not None:
-            moved = tl.sum(tl.where(real, square, 0.0), 0)
-            all_moved += moved
-            if tally is not None:
-                tl.atomic_add((tally + 2).to(tl.pointer_type(tl.float64)), moved, sem="relaxed")
-    return all_empty, all_moved
-
-
-@triton.jit
-def tally_of(tallies, iteration):
-    """Return where an iteration counts rows changed, 2**32 for each checked again; and empties.
-
-    Then it adds the squares of the centres' movements, a float64.
-    """
-    return tallies + iteration % 3 * 3
-
-
-@triton.jit
-def read_tally(tallies, iteration, limit):
-    """Return what all programs have counted: rows changed and checked again, empties, movement."""
-    tally = tally_of(tallies, iteration)
-    counted = tl.load(tally, volatile=True)
-    n_empty = tl.load(tally + 1, volatile=True)
-    moved = 0.0
-    if limit is not None:
-        moved = tl.load((tally + 2).to(tl.pointer_type(tl.float64)), volatile=True)
-    return counted, n_empty, moved
-
-
-@triton.jit
-def ready_tally(program, tallies, iteration):
-    """Make the tally of the iteration after the next ready.
-
-    None counts for it before all have come here.
-    """
-    if program == 0:
-        for i in tl.static_range(3):
-            tl.store(tally_of(tallies, iteration + 2) + i, tl.zeros((), tl.int64))
-
-
-@triton.jit
-def conclude(
-    program, iteration, counted, n_empty, moved, k, n_slots, report, run_state, settles, limit
-):  # fmt: skip
-    """Return whether iterations end here, and how: as STOPPED says; one program writes the report.
-
-    By what :func:`read_tally` returns.
-    """
-    n_changed = counted & 0xFFFFFFFF
-    stops = (((n_empty > 0) & (settles != 0)) | (n_changed == 0)).to(tl.int32)
-    if limit is not None:
-        stops = tl.where((stops == 0) & within(moved, limit), ASSIGNED, stops)
-    if program == 0:
-        said = report + ((iteration + 1) % n_slots).to(tl.int64) * (HEAD + k)
-        tl.store(said + CHANGED, n_changed)
-        tl.store(said + EMPTY, n_empty)
-        tl.store(said + RECHECKED, counted >> 32)
-        tl.store(said + STATUS, stops.to(tl.int64))
-        # The next iteration's maximum starts at 0.
-        following = ((iteration + 2) % n_slots).to(tl.int64) * (HEAD + k)
-        tl.store(report + following + MOVE, tl.zeros((), tl.int64))
-        tl.store(run_state + STOPPED, stops)
-        tl.store(run_state + ITERATION, iteration + 1)
-    return stops
+    e = tl.load(numbers + 4 * (d + 1) + f, mask=f < d, other=0)[None, :]
+    if stopped == 0:
+        program, n_programs = tl.program_id(0), tl.num_programs(0)
+        n_limbs = tl.where(n_limbs == 0, needed, n_limbs)
+        # 64 bits: n_slots k d may pass 2**31.
+        new_slot = ((iteration + 1) % n_slots) * (k.to(tl.int64) * d)
+        slot_report = report + ((iteration + 1) % n_slots).to(tl.int64) * (HEAD + k)
+        limb_size = k.to(tl.int64) * (d + 1)
+        all_empty = tl.zeros((), tl.int32)
+        all_moved = tl.zeros((), tl.float64)
+        for first in range(program * CLUSTERS, k, n_programs * CLUSTERS):
+            j = first + tl.arange(0, CLUSTERS)
+            real = j < k
+            there = real[:, None] & (f <= d)[None, :]
+            mask = real[:, None] & (f < d)[None, :]
+            at = j.to(tl.int64)[:, None] * d + f[None, :]
+            old = tl.load(current + at, mask=mask, other=0.0)
+            offset = j.to(tl.int64)[:, None] * (d + 1) + f[None, :]
+            a, a_low, a_place = significand(
+                sums, offset, there, n_limbs, bits, limb_size, limb_size * n_limbs, n_replicas
+            )
+            # Threads that hold the same have all read it, so that all find the same movement.
+            tl.debug_barrier()
+            # Column d is the weight; the other terms of these sums are 0.
+            weight = (f == d)[None, :]
+            b = tl.sum(tl.where(weight, a, 0.0), 1)[:, None]
+            b_low = tl.sum(tl.where(weight, a_low, 0.0), 1)[:, None]
+            b_place = tl.sum(tl.where(weight, a_place, 0), 1)[:, None]
+            new, empty = mean_of(a, a_low, a_place, b, b_low, b_place, e, bits, old)
+            tl.store(current + at, new, mask=mask)
+            tl.store(history + new_slot + at, new, mask=mask)
+            if iteration == 0:
+                tl.store(history + at, old, mask=mask)
+            difference = tl.where(mask, new.to(tl.float64) - old.to(tl.float64), 0.0)
+            squares = difference * difference
+            square = tl.zeros((CLUSTERS,), tl.float64)
+            for s in tl.static_range(d):
+                square += tl.sum(tl.where((f == s)[None, :], squares, 0.0), 1)
+            tl.store(slot_report + HEAD + j, square.to(tl.int64, bitcast=True), mask=real)
+            move = tl.max(tl.max(tl.abs(difference), 1), 0)
+            tl.atomic_max(slot_report + MOVE, move.to(tl.int64, bitcast=True), sem="relaxed")
+            all_empty += tl.sum(tl.max((empty & real[:, None]).to(tl.int32), 1), 0)
+            all_moved += tl.sum(tl.where(real, square, 0.0), 0)
+        tl.atomic_add(run_state + N_EMPTY, all_empty, mask=all_empty > 0, sem="relaxed")
+        moved = (run_state + SHIFT).to(tl.pointer_type(tl.float64))
+        tl.atomic_add(moved, all_moved, sem="relaxed")
+        last = conclude(
+            n_programs, k, iteration, slot_report, n_slots, report, run_state, settles, limit,
+            ASSIGNED,
+        )  # fmt: skip
+        if last:
+            tabulate(current, frame, table, k, d)

@@ -8,7 +8,6 @@ import torch
 
 from lloydia.backends.cuda.device_functions.iteration_report import HEAD
 from lloydia.backends.cuda.device_functions.run_state import SIZE
-from lloydia.backends.cuda.low_dim.cells import cell_type
 from lloydia.backends.cuda.low_dim.shape import LowShape
 from lloydia.backends.cuda.protocols import RunRows
 from lloydia.backends.cuda.rows.fixed_point_grid import FixedPointGrid
@@ -16,7 +15,7 @@ from lloydia.backends.cuda.rows.fixed_point_grid import FixedPointGrid
 __all__ = ["LowMemory"]
 
 # What follows the zeros, by its number.
-LISTED, DOUBTS, TABLE, CELLS, OWN, HISTORY, STORED = range(7)
+CHANGED_ROWS, CHANGED_OLD, CHANGED_NEW, AMBIGUOUS_ROWS, COUNTS, TABLE, OWN, HISTORY = range(8)
 
 
 class LowMemory:
@@ -45,14 +44,15 @@ class LowMemory:
     report : int64 (n_slots, HEAD + k)
     variance_memory : int64 (...)
         That of a :class:`~lloydia.backends.cuda.update.mean_variance.MeanVariance`.
-    table : float32 (...)
-        See :func:`lloydia.backends.cuda.low_dim.scores.tabulate`.
-    cells : int32 or int64 (sides**d,) or None
-        See :mod:`lloydia.backends.cuda.low_dim.cells`.
-    own_memory : int32 (low_sums.WORDS,) or None
+    no_limit : float64 (1,)
+        0: what a run is limited by that has no limit.
+    changed_rows, changed_old, changed_new, ambiguous_rows : int32 (n_lists room,)
+    n_changed, n_ambiguous : int32 (n_lists,)
+        See :func:`lloydia.backends.cuda.low_dim.assign.assign_kernel`.
+    table : float32 (table_size(k, d),)
+        See :mod:`lloydia.backends.cuda.low_dim.center_table`.
+    own_memory : int32 (WORDS,) or None
         See :mod:`lloydia.backends.cuda.update.shared_table`.
-    stored : float32 (...) or None
-        See :mod:`lloydia.backends.cuda.low_dim.stored`.
     history : (n_slots, k, d)
         The centres after iteration i in slot i modulo n_slots.
     """
@@ -107,7 +107,11 @@ class LowMemory:
 
     @cached_property
     def arrivals(self) -> torch.Tensor:
-        return self._part(4).view(torch.int32)[SIZE:]
+        return self._part(4).view(torch.int32)[SIZE : SIZE + 2]
+
+    @cached_property
+    def no_limit(self) -> torch.Tensor:
+        return self._part(4)[SIZE // 2 + 1 :].view(torch.float64)
 
     @cached_property
     def report(self) -> torch.Tensor:
@@ -123,28 +127,38 @@ class LowMemory:
         """The sums, with room for the most limbs."""
         return self.zeros[self.shape.edges[-1] :]
 
-    @property
-    def lists(self) -> list[torch.Tensor]:
-        """Rows that change, with what they were or are; and rows in doubt: of each program."""
-        return [self._room(LISTED, torch.int32), self._room(DOUBTS, torch.int32)]
+    @cached_property
+    def changed_rows(self) -> torch.Tensor:
+        return self._room(CHANGED_ROWS, torch.int32)
+
+    @cached_property
+    def changed_old(self) -> torch.Tensor:
+        return self._room(CHANGED_OLD, torch.int32)
+
+    @cached_property
+    def changed_new(self) -> torch.Tensor:
+        return self._room(CHANGED_NEW, torch.int32)
+
+    @cached_property
+    def ambiguous_rows(self) -> torch.Tensor:
+        return self._room(AMBIGUOUS_ROWS, torch.int32)
+
+    @cached_property
+    def n_changed(self) -> torch.Tensor:
+        return self._room(COUNTS, torch.int32)[: self.shape.n_lists]
+
+    @cached_property
+    def n_ambiguous(self) -> torch.Tensor:
+        return self._room(COUNTS, torch.int32)[self.shape.n_lists :]
 
     @cached_property
     def table(self) -> torch.Tensor:
         return self._room(TABLE, torch.float32)
 
     @cached_property
-    def cells(self) -> torch.Tensor | None:
-        return self._room(CELLS, cell_type(self.k)) if self.shape.sides else None
-
-    @cached_property
     def own_memory(self) -> torch.Tensor | None:
         own = self._room(OWN, torch.int32)
         return own if own.numel() > 0 else None
-
-    @cached_property
-    def stored(self) -> torch.Tensor | None:
-        stored = self._room(STORED, torch.float32)
-        return stored if stored.numel() > 0 else None
 
     @cached_property
     def history(self) -> torch.Tensor:

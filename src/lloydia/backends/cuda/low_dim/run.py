@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import copy
 from functools import partial
 from typing import Any
@@ -11,14 +12,19 @@ import torch
 from numpy.typing import NDArray
 
 from lloydia.backends.cuda import options
-from lloydia.backends.cuda.device_functions.barrier import THREADS, resident
+from lloydia.backends.cuda.device_functions.barrier import resident
 from lloydia.backends.cuda.device_functions.run_state import ITERATION, STOPPED
-from lloydia.backends.cuda.low_dim.cells import sides_of
+from lloydia.backends.cuda.low_dim.assign import assign_kernel
+from lloydia.backends.cuda.low_dim.center_table import tabulate_kernel
 from lloydia.backends.cuda.low_dim.grid import desk_of, measure_kernel
-from lloydia.backends.cuda.low_dim.kernel import low_kernel
+from lloydia.backends.cuda.low_dim.means import CELLS, means_kernel
+from lloydia.backends.cuda.low_dim.recheck import recheck_kernel
+from lloydia.backends.cuda.low_dim.scores import TOGETHER
 from lloydia.backends.cuda.low_dim.shape import LIMBS, shape_of
+from lloydia.backends.cuda.low_dim.stages import AT_LIMIT, ITERATING, LAST
+from lloydia.backends.cuda.low_dim.table_sums import TABLE_THREADS
 from lloydia.backends.cuda.low_dim.told import LowEnding, LowTold
-from lloydia.backends.cuda.low_dim.whole import whole_kernel
+from lloydia.backends.cuda.low_dim.update import update_kernel
 from lloydia.backends.cuda.protocols import RunRows
 from lloydia.backends.cuda.rows.fixed_point_grid import FixedPointGrid
 from lloydia.backends.cuda.rows.low_cost import RESIDENT, cost_programs, end_kernel
@@ -31,24 +37,28 @@ from lloydia.backends.cuda.runtime.launching import (
     next_power,
     processors,
 )
-from lloydia.backends.cuda.runtime.plans import Layout, planned
+from lloydia.backends.cuda.runtime.plans import Layout, planned_times
 from lloydia.backends.cuda.update.all_reduce import queue_write_message
 from lloydia.backends.cuda.update.means import queue_finish
 from lloydia.exact import sums as exact
 
 __all__ = ["LIMBS", "SPARE", "LowRun"]
 
-# Centres that are tabulated together.
-CENTERS = 128
 # Bytes of numbers that a program measures together, programs a multiprocessor, and the registers
 # that leave room for as many.
 MEASURED, MEASURING, REGISTERS = 8192, 6, 80
-# More than the entries of lists that stay unused.
-SPARE = 1 << 19
+# Registers of a thread that leave room for four programs that assign rows, and two that move them,
+# unless a row has more bytes: then one that has all it wants is faster.
+ASSIGNING, UPDATING, NARROW = 128, 128, 32
+# More than the entries of a list of all rows that stay unused.
+SPARE = 1 << 20
 
 
 class LowRun(LowTold):
     """Labels, sums and centres: what the kernels read and write.
+
+    An iteration is four kernels: :mod:`assign`, :mod:`recheck`, :mod:`update` and :mod:`means`.
+    The device stops by itself: then kernels that are queued beyond return at once.
 
     Parameters
     ----------
@@ -62,8 +72,6 @@ class LowRun(LowTold):
         Iterations whose centres and reports are kept.
     settles : bool
         Whether iterations end at one with empty clusters.
-    stay : bool, default=True
-        Whether it is always of these rows; else there are no tables of :mod:`sums`.
 
     Attributes
     ----------
@@ -72,6 +80,12 @@ class LowRun(LowTold):
     labels : int32 (n,)
         Not known before the first assignment.
     current : (k, d)
+    tabulated : bool
+        Whether the next assignment finds the table of `current`.  A device that has stopped writes
+        none, but changes no centre either: so what changes `current` between iterations, or ends a
+        stop, makes it false.
+    launched : tuple
+        What was queued last: iterations, and whether an assignment and the inertia follow.
     """
 
     launches_per_batch = 1
@@ -83,19 +97,20 @@ class LowRun(LowTold):
         centers: NDArray | torch.Tensor,
         n_slots: int,
         settles: bool,
-        stay: bool = True,
     ) -> None:
         # The engine knows of its run: if both knew each other, their memory would stay a while.
         self.rows, self.fixed_point_grid, self.settles = proxy(rows), fixed_point_grid, int(settles)
         n, (k, d), device = rows.n_samples, centers.shape, rows.device
         self.k, self.n_slots = k, n_slots
-        self.bits = exact.bits_a_limb(n) if fixed_point_grid is None else fixed_point_grid.grid.bits
+        grid = None if fixed_point_grid is None else fixed_point_grid.grid
+        self.bits = exact.bits_a_limb(n) if grid is None else grid.bits
+        tables = rows.weights is None and options.is_on("shared_memory_tables")
         self.shape = shape_of(
-            n, d, k, n_slots, LIMBS if fixed_point_grid is None else fixed_point_grid.grid.n_limbs,
-            self.bits, rows.weights is not None, sides_of(n, d, k), rows.wide.itemsize,
-            stay and options.is_on("shared_memory_tables"), device,
+            n, d, k, n_slots, LIMBS if grid is None else grid.n_limbs, self.bits,
+            rows.wide.itemsize, tables, device,
         )  # fmt: skip
         self._nothing_told()
+        self.tabulated = False
         if isinstance(centers, torch.Tensor):
             self.begun, self.current = centers, torch.empty_like(centers)
         else:
@@ -114,18 +129,25 @@ class LowRun(LowTold):
         self.queue(last - first + 1, assigns=ends, inertia=True)
 
     def assign(self) -> None:
-        """Queue an assignment."""
+        """Queue an assignment to `current`, which others write before and after it."""
+        self.tabulated = False
         self.queue(0, assigns=True, inertia=False)
+        self.tabulated = False
 
     def accumulate(self) -> None:
         """Queue an assignment, and the moves of rows that changed from sum to sum."""
-        self.queue(-1, assigns=False, inertia=False)
+        self.assign()
+        self.move()
 
     def over(self, rows: Any, labels: torch.Tensor) -> LowRun:
         """Return a run over other rows, at most as many, in the same memory but for labels."""
         run = copy(self)
         run.rows, run.labels, run.fixed_point_grid = rows, labels, rows.fixed_point_grid
         return run
+
+    def move(self) -> None:
+        """Queue the moves of rows that were listed from sum to sum."""
+        self._do([("move", self._update, 1)], None)
 
     def contribute(self, message: torch.Tensor) -> None:
         """Queue an iteration up to what is told of it to others."""
@@ -143,13 +165,13 @@ class LowRun(LowTold):
         coming = AsyncCopy.written(self.shape.edges[-1], device) if inertia else None
         host = None if coming is None else coming.memory
         try:
-            planned(partial(self._queue, host), device, self._layout(host))
+            self._do(self._works(host), host)
         finally:
             if coming is not None:
                 coming.note()
         if coming is not None:
             self.sent.append((self.last, coming))
-        self.begins, self.stale = False, coming is None
+        self.begins, self.stale, self.tabulated = False, coming is None, True
         if self.variance is not None:
             self.variance.done()
 
@@ -165,26 +187,50 @@ class LowRun(LowTold):
     def repeat(self, work: tuple) -> None:
         """Queue what another run has queued."""
         self.last, (n_iterations, assigns, inertia) = work
-        self.queue(self.last if n_iterations > 0 else n_iterations, assigns, inertia)
+        self.queue(self.last if n_iterations > 0 else 0, assigns, inertia)
 
-    def _layout(self, host: torch.Tensor | None) -> Layout:
-        """Return what the next launches depend on."""
+    # -- what is queued ------------------------------------------------------------------------
+
+    def _works(self, host: torch.Tensor | None) -> list[tuple[str, Callable[[], None], int]]:
+        """Return the names of the works that follow, what queues them, and how often each is."""
+        n_iterations, assigns, inertia = self.launched
+        out: list[tuple[str, Callable[[], None], int]] = []
+        if self._measures():
+            out.append(("measure", self._measure, 1))
+        if self.variance is not None and not self.variance.queued:
+            out.append(("variance", partial(self.variance.queue, self.rows), 1))
+        if not self.tabulated:
+            out.append(("tabulate", self._tabulate, 1))
+        if n_iterations:
+            out.append(("iterate", self._iterate, n_iterations))
+        if assigns:
+            out.append(("last", partial(self._assign, LAST), 1))
+        elif self.variance is not None:
+            out.append(("at limit", partial(self._assign, AT_LIMIT), 1))
+        if inertia:
+            out.append(("end", partial(self._end, host, assigns), 1))
+        return out
+
+    def _do(
+        self, works: list[tuple[str, Callable[[], None], int]], host: torch.Tensor | None
+    ) -> None:
+        """Queue works; what is read back goes to the host's memory, if there is any."""
+        names, each, times = zip(*works)
+        planned_times(each, times, self.rows.device, self._layout(names, host))
+
+    def _layout(self, names: tuple[str, ...], host: torch.Tensor | None) -> Layout:
+        """Return what the launches of works of these names depend on."""
         X, weights, fixed_point_grid = self.rows.X, self.rows.weights, self.fixed_point_grid
         key = (
-            "low", self.shape, X.shape, X.dtype, X.data_ptr() % 16, self.begun.data_ptr() % 16,
-            self.launched, self.begins, self.settles, self.begun is self.current,
+            "low", names, self.shape, X.shape, X.dtype, X.data_ptr() % 16,
+            self.begun.data_ptr() % 16, self.settles, self.begun is self.current,
             self.rows.start_limit_bits, host is None,
         )  # fmt: skip
         parts = [X, self.arena, self.current, self.begun, self.labels]
         if self._measures():
             parts = [desk_of(self.rows.device), *parts]
         if fixed_point_grid is not None:
-            key += (
-                fixed_point_grid.grid.bits,
-                fixed_point_grid.grid.n_limbs,
-                fixed_point_grid.grid.recover,
-                weights is None,
-            )
+            key += fixed_point_grid.key
             more = weights, fixed_point_grid.weights
             parts = [self.numbers, *(part for part in more if part is not None), *parts]
         if self.variance is not None:
@@ -192,97 +238,104 @@ class LowRun(LowTold):
             parts = [*self.variance.buffers, *parts]
         return Layout(key, parts if host is None else [*parts, host])
 
-    def _queue(self, host: torch.Tensor | None) -> None:
-        """Queue what is to be launched; what is told goes to the host's memory, if there is any."""
-        n_iterations, assigns, inertia = self.launched
-        rows = self.rows
-        n, d = rows.X.shape
-        kind = rows.X.dtype, rows.X.data_ptr() % 16, d
-        if self.shape.alone and inertia and self._measures() and self.variance is None:
-            self._run_whole(kind, n_iterations, assigns, host)
-            return
-        if self._measures():
-            self._measure((*kind, self.begun.data_ptr() % 16))
-        if self.variance is not None and not self.variance.queued:
-            self.variance.queue(self.rows)
-        self._iterate(kind, n_iterations, assigns)
-        if inertia:
-            launch_by_key(
-                end_kernel, (*kind, rows.weights is None, host is None),
-                (cost_programs(n, rows.device), 1, 1),
-                rows.X, n, self.k, self.labels, self.current, rows.weights, self.cost,
-                exact.bits_a_limb(n), self.seen, self.report, self.n_slots, self.run_state,
-                self.arrivals, int(assigns), self.told, self.shape.edges[-1], host, d=d,
-                **EXACT, **resident(RESIDENT),
-            )  # fmt: skip
-
-    def _run_whole(
-        self, kind: tuple, n_iterations: int, assigns: bool, host: torch.Tensor | None
-    ) -> None:
-        """Queue measurement, iterations and ending as one: of few rows, and without a limit."""
-        rows, shape = self.rows, self.shape
-        n, d = rows.X.shape
-        launch_by_key(
-            whole_kernel,
-            (*kind, self.begun.data_ptr() % 16, shape.block, shape.n_replicas, shape.tile,
-             shape.group, shape.kept, host is None),
-            (1, 1, 1),
-            rows.X, n, self.k, desk_of(rows.device), self.zeros, len(self.zeros), self.bounds,
-            self.numbers, LIMBS, self.bits, self.begun,
-            rows.start_limit_bits,
-            self.labels, self.all_sums, self.current, self.history, self.n_slots, self.report,
-            self.run_state, self.settles, self.table, self.arrivals, n_iterations, int(assigns),
-            self.cost, self.seen, self.told, shape.edges[-1], host,
-            d=d, EACH=shape.block // THREADS, COLUMNS=shape.columns, CENTERS=CENTERS,
-            GROUP=shape.group, KEPT=shape.kept, REPLICAS=shape.n_replicas, BLOCK_K=shape.tile,
-            **EXACT,
-        )  # fmt: skip
-
     def _measures(self) -> bool:
         """Return whether what is launched next begins with the measurement."""
         return self.fixed_point_grid is None and self.begins
 
-    def _measure(self, kind: tuple) -> None:
+    def _measure(self) -> None:
         """Queue the measurement of the rows, and of the start."""
-        n, d = self.rows.X.shape
+        X = self.rows.X
+        n, d = X.shape
         size = MEASURED // (self.rows.wide.itemsize * next_power(d))
         programs = min(ceil_div(n, size), MEASURING * processors(self.rows.device))
         launch_by_key(
-            measure_kernel, kind, (1 if INTERPRETED else programs, 1, 1),
-            self.rows.X, n, desk_of(self.rows.device), self.zeros, len(self.zeros), self.bounds,
+            measure_kernel, (X.dtype, d, X.data_ptr() % 16, self.begun.data_ptr() % 16),
+            (1 if INTERPRETED else programs, 1, 1),
+            X, n, desk_of(self.rows.device), self.zeros, len(self.zeros), self.bounds,
             exact.bits_a_limb(n), self.numbers, LIMBS, self.run_state,
             self.begun, self.current, self.k, self.rows.start_limit_bits, d=d, ROWS=size,
             maxnreg=REGISTERS, **EXACT,
         )  # fmt: skip
 
-    def _iterate(self, kind: tuple, n_iterations: int, assigns: bool) -> None:
-        """Queue iterations, and perhaps an assignment."""
-        rows, fixed_point_grid = self.rows, self.fixed_point_grid
-        n, d = rows.X.shape
-        known = None if fixed_point_grid is None else fixed_point_grid.grid
-        recover, weights = (
-            known is not None and known.recover,
-            fixed_point_grid and fixed_point_grid.weights,
-        )
-        shape = self.shape
-        held, entries, copies = shape.own
+    def _tabulate(self) -> None:
+        """Queue the table of the current centres."""
+        d = self.rows.n_features
         launch_by_key(
-            low_kernel,
-            (*kind, weights is None, recover, shape.block, shape.alone, shape.n_replicas,
-             shape.tile, shape.each, shape.group, shape.kept, *shape.own, shape.summed,
-             self.cells is None or self.cells.dtype, self.variance is None),
-            (shape.programs, 1, 1),
-            rows.X, n, self.k, weights, self.numbers, self.bounds, self.labels,
-            self.all_sums, 0 if known is None else known.n_limbs, self.bits,
-            self.current, self.history, self.n_slots, self.report, self.run_state, self.settles,
-            None if self.variance is None else self.variance.limit,
-            *self.lists, shape.room, self.table, self.cells, shape.sides, self.arrivals,
-            n_iterations, int(assigns), self.own_memory, self.stored,
-            d=d, WEIGHTED=weights is not None, RECOVER=recover,
-            EACH=shape.block // THREADS, COLUMNS=shape.columns, CENTERS=CENTERS,
-            GROUP=shape.group, KEPT=shape.kept, REPLICAS=shape.n_replicas, BLOCK_K=shape.tile,
-            HELD=held, ENTRIES=entries, COPIES=copies, SUMMED=shape.summed, ALONE=shape.alone,
-            **EXACT, **resident(shape.each),
+            tabulate_kernel, (self.current.dtype, d), (1, 1, 1),
+            self.current, self.k, self.numbers, self.table, self.run_state, d=d, **EXACT,
+        )  # fmt: skip
+
+    def _iterate(self) -> None:
+        """Queue an iteration."""
+        self._assign(ITERATING)
+        self._update()
+        self._means()
+
+    def _assign(self, states: int) -> None:
+        """Queue an assignment, where the run is in one of some states."""
+        X, shape = self.rows.X, self.shape
+        n, d = X.shape
+        lists = (
+            self.changed_rows, self.changed_old, self.changed_new, self.n_changed,
+            self.ambiguous_rows, self.n_ambiguous, shape.room, states,
+        )  # fmt: skip
+        launch_by_key(
+            assign_kernel, (X.dtype, d, self.k <= TOGETHER.value), (shape.programs, 1, 1),
+            X, n, self.k, self.labels, self.numbers, self.table, self.run_state, self.cost, *lists,
+            d=d, FEW=self.k <= TOGETHER.value, maxnreg=ASSIGNING, **EXACT,
+        )  # fmt: skip
+        launch_by_key(
+            recheck_kernel, (X.dtype, d), (shape.programs, 1, 1),
+            X, self.k, self.labels, self.current, self.run_state, self.cost, *lists,
+            d=d, **EXACT,
+        )  # fmt: skip
+
+    def _update(self) -> None:
+        """Queue the moves of rows that changed from sum to sum."""
+        X, shape, grid = self.rows.X, self.shape, self.fixed_point_grid
+        n, d = X.shape
+        weights, recover = (None, False) if grid is None else (grid.weights, grid.grid.recover)
+        table = shape.copies > 0
+        most = {"maxnreg": UPDATING} if d * self.rows.wide.itemsize <= NARROW else {}
+        launch_by_key(
+            update_kernel, (X.dtype, d, weights is None, recover, table), (shape.updaters, 1, 1),
+            X, n, self.k, weights, self.numbers, self.bounds, self.labels, self.all_sums,
+            self._n_limbs(), self.bits, self.run_state, self.changed_rows, self.changed_old,
+            self.changed_new, self.n_changed, shape.room, shape.n_lists, shape.n_replicas,
+            shape.copies, self.own_memory, d=d, RECOVER=recover, TABLE=table,
+            num_warps=TABLE_THREADS // 32, **most, **EXACT,
+        )  # fmt: skip
+
+    def _means(self) -> None:
+        """Queue the end of an iteration."""
+        shape, d = self.shape, self.rows.n_features
+        columns = next_power(d + 1)
+        clusters = CELLS // columns
+        programs = min(ceil_div(self.k, clusters), processors(self.rows.device))
+        launch_by_key(
+            means_kernel, (self.current.dtype, d), (programs, 1, 1),
+            self.all_sums, self._n_limbs(), self.bits, self.bounds, self.numbers, self.k,
+            shape.n_replicas, self.current, self.history, self.n_slots, self.report,
+            self.run_state, self.settles,
+            self.no_limit if self.variance is None else self.variance.limit, self.table,
+            d=d, COLUMNS=columns, CLUSTERS=clusters, **EXACT,
+        )  # fmt: skip
+
+    def _n_limbs(self) -> int:
+        """Return the limbs of the sums, 0 where the device knows before the host."""
+        return 0 if self.fixed_point_grid is None else self.fixed_point_grid.grid.n_limbs
+
+    def _end(self, host: torch.Tensor | None, assigns: bool) -> None:
+        """Queue what a run ends with; the host reads it with all else."""
+        X, weights = self.rows.X, self.rows.weights
+        n, d = X.shape
+        launch_by_key(
+            end_kernel, (X.dtype, d, X.data_ptr() % 16, weights is None, host is None),
+            (cost_programs(n, self.rows.device), 1, 1),
+            X, n, self.k, self.labels, self.current, weights, self.cost,
+            exact.bits_a_limb(n), self.seen, self.report, self.n_slots, self.run_state,
+            self.arrivals, int(assigns), self.told, self.shape.edges[-1], host, d=d,
+            **EXACT, **resident(RESIDENT),
         )  # fmt: skip
 
     def before(self, iteration: int) -> torch.Tensor:
@@ -310,6 +363,7 @@ class LowRun(LowTold):
         queue_finish(sums, self.fixed_point_grid, self, batch_size=1)
         self.run_state[STOPPED.value] = 0
         self.last, self.stale, self.stopped = iteration, True, False
+        self.tabulated = False
 
     def go_back(self, iteration: int) -> None:
         """Make the state after an iteration current; labels and sums must be those of it.
@@ -318,6 +372,7 @@ class LowRun(LowTold):
         """
         self.read()
         self.current.copy_(self.before(iteration + 1))
+        self.tabulated = False
         self.told[self.shape.edges[2] : self.shape.edges[6]].zero_()
         self.run_state[ITERATION.value] = iteration
         self.last = self.known_to = iteration

@@ -84,7 +84,7 @@ class Shared:
         self._grid = grid = FixedPointGrid.of(first, first.grid, None)
         centers = np.array(centers, dtype=first.dtype, order="C")
         if first.low:
-            self._run = LowRun(first, grid, centers, 1, False, stay=False)
+            self._run = LowRun(first, grid, centers, 1, False)
             return
         first.use_grid(grid)
         self.lanes = [TensorRun(first, centers.shape, 0, False) for _ in range(n_lanes)]

@@ -99,7 +99,7 @@ class Room:
             each += row_bytes(d, 0) + LISTED
         fixed = min(MEASURING, free // 16)
         if d <= LOW_DIM_FEATURES:
-            fixed += 12 * SPARE
+            fixed += 16 * SPARE
         resident = n * (STATE + WEIGHT * weighted) + unused + fixed
         if rows is None:
             best = min((free - resident) // 2, isqrt(QUEUED * n * each))

@@ -1,11 +1,9 @@
 """The frame of float32 scores: an origin amid most rows, and a scale that brings these near 1.
 
 Any frame gives correct labels (:mod:`lloydia.exact.certificate`).  A frame that ignores outliers
-gives tight bounds, and small lookup cells for one or two features (:mod:`low_dim.cells`).  The host
-and the device compute the same frame: rows that were stored in one (:mod:`low_dim.stored`) are
-scored in the other later.  The origin is the median of some rows, feature by feature.  All rows are
-within 1 of it; or, if some reach farther, those within TYPICAL_REACHES times the distance that
-seven eighths of the sampled rows reach.
+gives tight bounds.  The host and the device compute the same frame.  The origin is the median of
+some rows, feature by feature.  All rows are within 1 of it; or, if some reach farther, those within
+TYPICAL_REACHES times the distance that seven eighths of the sampled rows reach.
 """
 
 from __future__ import annotations

@@ -18,13 +18,12 @@ CLUSTERS = 1.02
 def row_bytes(d: int, width: int) -> int:
     """Return the bytes that a run takes for each row of d features.
 
-    These are a label, a distance and an entry in two lists.  With few features, at most: another
-    list, two bytes for lookup cells, and listed rows with their features, or rows in float32.  With
-    more: also the sorted updates, the rechecks, and half-precision rows of this width (0 if they
-    exist already) with bounds.
+    These are a label, a distance and an entry in two lists, in four with few features.  With more:
+    also the sorted updates, the rechecks, and half-precision rows of this width (0 if they exist
+    already) with bounds.
     """
     if d <= LOW_DIM_FEATURES:
-        return 28 + 6 * d
+        return 28
     return 72 + (2 * width + 8 if width else 0)
 
 

@@ -9,7 +9,7 @@ unless its memory is that of one before, and the launches queued by one call (:m
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from itertools import accumulate, chain
+from itertools import accumulate, chain, pairwise
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -37,6 +37,7 @@ __all__ = [
     "overlap",
     "planned",
     "planned_steps",
+    "planned_times",
     "tensors_of",
 ]
 
@@ -264,6 +265,39 @@ def first_time(
         plan = Plan(launches, layout.parts, *layout.scratch(), spans=within)
         remember(key_of(layout, device), plan)
     return [series_of(launches[first:last]) for first, last in within]
+
+
+def planned_times(
+    works: Sequence[Callable[[], None]],
+    times: Sequence[int],
+    device: torch.device,
+    layout: Layout,
+) -> None:
+    """Do several works, one after the other, each so many times: as :func:`planned` does.
+
+    How often is no part of the plan.
+    """
+    repeats = options.is_on("recorded_launches")
+    key = device.index, layout.key, options.state()
+    plan = _plans.get(key) if repeats else None
+    if plan is not None:
+        found, stream = plan.launches(layout.parts, layout.zeros), stream_of(device.index)
+        for span, count in zip(plan.spans, times):
+            found.some(span).queue(stream, count)
+        return
+    each = []
+    for work, count in zip(works, times):
+        each.append(noted(work))
+        if each[-1] and repeats:
+            series_of(each[-1]).queue(stream_of(device.index), count - 1)
+            continue
+        for _ in range(count - 1):
+            work()
+    launches = [*chain(*each)]
+    if launches and all(map(is_plain, launches)) and repeats:
+        edges = [*accumulate(map(len, each), initial=0)]
+        spans = [*pairwise(edges)]
+        remember(key, Plan(launches, layout.parts, *layout.scratch(), spans=spans))
 
 
 def remember(key: Hashable, plan: Plan) -> None:

@@ -79,31 +79,38 @@ def within(shift, limit):
     """Return whether the sum of squared movements is certainly at most a limit, in any order.
 
     For at most a million terms no order changes the sum by as much as the margin.  Where a product
-    may have underflowed or overflowed, only 0 is accepted.
+    may have underflowed or overflowed, only 0 is accepted.  Nothing is within a limit of 0.
     """
     most = tl.load(limit)
     ordinary = (most > 1e-290) & (most < 1e290)
-    return (shift == 0.0) | (ordinary & (shift <= most * (1.0 - 2.0**-30)))
+    near = (shift == 0.0) | (ordinary & (shift <= most * (1.0 - 2.0**-30)))
+    return near & (most > 0.0)
 
 
 @triton.jit
-def conclude(n_programs, k, iteration, slot_report, n_slots, report, run_state, settles, limit):
+def conclude(
+    n_programs, k, iteration, slot_report, n_slots, report, run_state, settles, limit, AT_LIMIT
+):  # fmt: skip
     """Write the report, in the last program that arrives, and begin the next iteration.
 
-    Return whether this program is the last: it reads what all have stored, past the L1 cache.
+    AT_LIMIT is what STOPPED becomes where the limit ends the run.  Return whether this program is
+    the last: it reads what all have stored, past the L1 cache.
     """
     tl.debug_barrier()
-    ticket = tl.atomic_add(run_state + TICKETS, 1, sem="acq_rel")
+    ticket = tl.zeros((), tl.int32)
+    if n_programs > 1:
+        ticket = tl.atomic_add(run_state + TICKETS, 1, sem="acq_rel")
     if ticket == n_programs - 1:
         # These loads are in flight at once: nothing is stored in between.
         n_changed, n_rechecked = tl.load(run_state + N_CHANGED), tl.load(run_state + N_RECHECKED)
         n_pruned = tl.load(run_state + N_PRUNED)
         # Volatile, because other programs of this launch have counted there.
         n_empty = tl.load(run_state + N_EMPTY, volatile=True)
-        stops = ((n_empty > 0) & (settles != 0)) | (n_changed == 0)
+        stops = (((n_empty > 0) & (settles != 0)) | (n_changed == 0)).to(tl.int32)
         if limit is not None:
             moved = (run_state + SHIFT).to(tl.pointer_type(tl.float64))
-            stops = stops | within(tl.load(moved, volatile=True), limit)
+            near = within(tl.load(moved, volatile=True), limit)
+            stops = tl.where((stops == 0) & near, AT_LIMIT, stops)
             tl.store(moved, 0.0)
         tl.store(slot_report + CHANGED, n_changed.to(tl.int64))
         tl.store(slot_report + EMPTY, n_empty.to(tl.int64))
@@ -113,7 +120,7 @@ def conclude(n_programs, k, iteration, slot_report, n_slots, report, run_state, 
         # The maximum of the next iteration starts at 0.
         following = ((iteration + 2) % n_slots).to(tl.int64) * tl.num_programs(2) * (HEAD + k)
         tl.store(report + following + MOVE, tl.zeros((), tl.int64))
-        tl.store(run_state + STOPPED, stops.to(tl.int32))
+        tl.store(run_state + STOPPED, stops)
         tl.store(run_state + ITERATION, iteration + 1)
         for counter in tl.static_range(N_CHANGED, N_PRUNED + 1):
             tl.store(run_state + counter, 0)
@@ -215,7 +222,7 @@ def finish(
         n_empty = tl.sum(tl.sum(empty.to(tl.int32), 1), 0)
         tl.atomic_add(run_state + N_EMPTY, n_empty, mask=n_empty > 0, sem="relaxed")
     return conclude(
-        n_programs, k, iteration, slot_report, n_slots, report, run_state, settles, limit
+        n_programs, k, iteration, slot_report, n_slots, report, run_state, settles, limit, 1
     )
 
 

@@ -205,11 +205,12 @@ def test_memory_may_hold_anything_before(poisoned, case, tol):
 def test_what_an_error_leaves_behind_is_noted(monkeypatch):
     engine, noted = begun(blobs(60, 2, "float32")), []
 
-    def planned(work, *about):
-        work()
+    def planned_times(works, *about):
+        for work in works:
+            work()
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(low_run, "planned", planned)
+    monkeypatch.setattr(low_run, "planned_times", planned_times)
     monkeypatch.setattr(low_run.AsyncCopy, "note", lambda coming: noted.append(coming))
     with pytest.raises(KeyboardInterrupt):
         engine.run.end()

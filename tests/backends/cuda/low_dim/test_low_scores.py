@@ -1,4 +1,4 @@
-"""Scores of rows to few centres: what is certain is so, and most rows are."""
+"""Scores of rows by the table of centres: what is certain is so, and most rows are."""
 
 from __future__ import annotations
 
@@ -11,47 +11,40 @@ import triton
 import triton.language as tl
 
 from lloydia.backends.cuda.device_functions.feature_loads import features
-from lloydia.backends.cuda.low_dim.kept import approximate_few, frame_centers, keep
-from lloydia.backends.cuda.low_dim.scores import group_of, kept_of, tabulate
+from lloydia.backends.cuda.low_dim.center_table import frame_at, table_size, tabulate
+from lloydia.backends.cuda.low_dim.scores import TOGETHER, certify, framed, line_of
 from lloydia.backends.cuda.runtime.launching import EXACT, place
 
 ROWS = 128
 
 
 @triton.jit(do_not_specialize=["n", "k"])
-def certify(
-    X, n, centers, k, frame_ptr, table, found, certain,
-    d: tl.constexpr, PITCH: tl.constexpr, GROUP: tl.constexpr, KEPT: tl.constexpr,
-    TABLE: tl.constexpr, ROWS: tl.constexpr,
+def certify_all(
+    X, n, centers, k, numbers, table, found, certain,
+    d: tl.constexpr, FEW: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
     kind: tl.constexpr = tl.float64 if X.dtype.element_ty == tl.float64 else tl.float32
-    frame = ()
-    for f in tl.static_range(d + 1):
-        frame = frame + (tl.load(frame_ptr + f).to(kind),)  # noqa: RUF005
-    if TABLE:
-        line, lift = tabulate(centers, frame, table, k, d, PITCH, GROUP, KEPT, 32)
-        kept = keep(table, lift, d, PITCH, KEPT)
-    else:
-        kept, line = frame_centers(centers, frame, k, d, KEPT)
+    frame = frame_at(numbers, kind, d)
+    tabulate(centers, frame, table, k, d)
+    tl.debug_barrier()
     for first in range(0, n, ROWS):
         rows = first + tl.arange(0, ROWS)
-        x = (features(X, rows * d, rows < n, d),)
-        names, sure = approximate_few(x, kept, frame, k, line, d, GROUP, KEPT, 1)
-        tl.store(found + rows, names[0], mask=rows < n)
-        tl.store(certain + rows, sure[0].to(tl.int32), mask=rows < n)
+        y = framed(features(X, rows * d, rows < n, d), frame, d)
+        label, sure = certify(y, table, line_of(table), k, d, FEW)
+        tl.store(found + rows, label, mask=rows < n)
+        tl.store(certain + rows, sure.to(tl.int32), mask=rows < n)
 
 
-def certified(X, centers, origin, scale, table):
+def certified(X, centers, origin, scale):
     there = place("cuda")
     (n, d), k = X.shape, len(centers)
-    frame = torch.tensor([*origin, scale], dtype=torch.float64, device=there)
+    numbers = torch.zeros(5 * (d + 1), dtype=torch.float64, device=there)
+    numbers[3 * (d + 1) : 4 * (d + 1)] = torch.tensor([*origin, scale], dtype=torch.float64)
     found, certain = torch.full((2, n), -9, dtype=torch.int32, device=there)
-    pitch = triton.next_power_of_2(d + 1)
-    memory = torch.zeros((k + 7) * pitch, dtype=torch.float32, device=there)
-    certify[(1,)](
-        torch.from_numpy(X).to(there), n, torch.from_numpy(centers).to(there), k, frame, memory,
-        found, certain, d=d, PITCH=pitch, GROUP=group_of(k), KEPT=kept_of(k, d), TABLE=table,
-        ROWS=ROWS, num_warps=4, **EXACT,
+    table = torch.full((table_size(k, d),), float("nan"), device=there)
+    certify_all[(1,)](
+        torch.from_numpy(X).to(there), n, torch.from_numpy(centers).to(there), k, numbers, table,
+        found, certain, d=d, FEW=k <= TOGETHER.value, ROWS=ROWS, **EXACT,
     )  # fmt: skip
     return found.cpu().numpy(), certain.cpu().numpy() > 0
 
@@ -80,11 +73,12 @@ def place_centers(kind, rng, k, d):
     return rng.normal(scale=0.1, size=(k, d)) + 3.0
 
 
-@pytest.mark.parametrize("table", [False, True])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize(("d", "k"), [(1, 32), (1, 1), (2, 5), (3, 16), (3, 2), (7, 8), (4, 9)])
+@pytest.mark.parametrize(
+    ("d", "k"), [(1, 32), (1, 1), (2, 5), (3, 16), (3, 17), (7, 8), (8, 20), (3, 50)]
+)
 @pytest.mark.parametrize("kind", ["usual", "one at the origin", "one far away", "on one side"])
-def test_what_is_certain_is_nearest(kind, d, k, dtype, table):
+def test_what_is_certain_is_nearest(kind, d, k, dtype):
     """Among others rows between two centres, off by a few last places."""
     rng = np.random.default_rng(d * 100 + k)
     centers = place_centers(kind, rng, k, d).astype(dtype)
@@ -94,15 +88,22 @@ def test_what_is_certain_is_nearest(kind, d, k, dtype, table):
     off = 2.0 ** rng.uniform(-26, -14, size=(100, 1))
     X[:100] = between * (1 + off * rng.normal(size=(100, d)))
     # A frame that other rows might have led to, too.
-    found, sure = certified(X, centers, rng.normal(scale=0.1, size=d), 0.5, table)
+    found, sure = certified(X, centers, rng.normal(scale=0.1, size=d), 0.5)
     nearest_is_certain(X, centers, found, sure)
     if kind != "on one side":
         assert sure[100:].mean() > 0.95
 
 
-def test_rows_that_are_not_finite_are_never_certain():
+@pytest.mark.parametrize("k", [3, 30])
+def test_rows_that_are_not_finite_are_never_certain(k):
     X = np.array([[np.inf, 0], [np.nan, 1], [-np.inf, np.inf], [1e30, 1e30], [1, 1]], np.float32)
     centers = np.array([[1, 1], [-1, -1], [3, -2]], np.float32)
-    for table in (False, True):
-        _, sure = certified(X, centers, (0.0, 0.0), 1.0, table)
-        assert sure.tolist() == [False, False, False, False, True]
+    centers = np.concatenate([centers, 50 + np.arange(2 * (k - 3)).reshape(-1, 2)])
+    _, sure = certified(X, centers.astype(np.float32), (0.0, 0.0), 1.0)
+    assert sure.tolist() == [False, False, False, False, True]
+
+
+def test_centers_of_one_place_are_never_certain():
+    centers = np.array([[1, 1], [2, 0], [1, 1]] * 7, np.float32)
+    _, sure = certified(np.array([[1.1, 1.0], [5, 5]], np.float32), centers, (0.0, 0.0), 1.0)
+    assert not sure.any()
