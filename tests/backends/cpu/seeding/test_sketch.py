@@ -12,10 +12,11 @@ from numba import njit
 from lloydia.backends import choose
 from lloydia.backends.cpu.engine import CPU
 from lloydia.backends.cpu.rows.dataset import Dataset
-from lloydia.backends.cpu.seeding import wide_potentials
+from lloydia.backends.cpu.seeding import oversampling, wide_potentials
 from lloydia.backends.cpu.seeding.sketch import WIDTH, Sketch
 from lloydia.backends.cpu.seeding.sketched_potentials import SketchedPotentials
 from lloydia.backends.cpu.simd import dot_pairs, sketch_rows
+from lloydia.seeding.parallel import parallel
 from lloydia.seeding.plusplus import plusplus
 from nasty import FLAVOURS, nasty_rows, nasty_weights, rows_of
 
@@ -108,6 +109,46 @@ def test_candidates_that_are_nearer_by_a_hair_are_found(dtype):
         potentials = engine.seed_potentials(np.array([1]))
         engine.seed_add(1)
         states.append((potentials, state.nearest.tolist()))
+    assert states[0] == states[1]
+
+
+@pytest.fixture(params=[0.0, 0.02, 1.0])
+def rounds(request, monkeypatch):
+    """Use the sketch in rounds of any size, never to the end, where it pays, or always."""
+    monkeypatch.setattr(oversampling, "AMX", False)
+    monkeypatch.setattr(oversampling, "SKETCHED_PRODUCTS", 0)
+    monkeypatch.setattr(oversampling, "SKETCHED_FEATURES", 0)
+    monkeypatch.setattr(oversampling, "MAX_EVALUATED", request.param)
+    monkeypatch.setattr(oversampling, "TRIED_TILES", 1)
+
+
+@pytest.mark.usefixtures("rounds", "always")
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("flavour", FLAVOURS)
+def test_rounds_give_the_seeds_of_the_oracle(flavour, dtype):
+    for X in (rows_of(flavour, 530, 12, dtype, seed=3), rows_of(flavour, 530, 67, dtype, seed=4)):
+        weights = 10.0 ** np.random.default_rng(4).uniform(-3, 3, size=530)
+        weights = weights if X.shape[1] == 12 else None
+        found = [
+            parallel(choose(device, X, weights, 2), 25, np.random.RandomState(0)).tolist()
+            for device in ("cpu", "reference")
+        ]
+        assert found[0] == found[1]
+
+
+@pytest.mark.usefixtures("rounds")
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_ties_in_a_round_go_to_the_seed_that_was_first(dtype):
+    X = low_rank(700, 80, dtype)
+    X[1::3], X[2::9] = X[::3][: len(X[1::3])], 0.0
+    states = []
+    for device in ("cpu", "reference"):
+        engine = choose(device, X, None, 2)
+        engine.seed_start()
+        for rows in ([5], np.arange(0, 700, 7), np.arange(1, 700, 7), np.arange(2, 700, 9)):
+            engine.seed_extend(np.array(rows))
+        state = engine.seeder if device == "cpu" else engine
+        states.append((state.nearest.tolist(), engine.seed_loads().tolist()))
     assert states[0] == states[1]
 
 

@@ -6,12 +6,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lloydia.backends.cpu.runtime.compiled import kernel
+from lloydia.backends.cpu.scan.tile_scores import AMX
 from lloydia.backends.cpu.seeding.protocols import Oversampled
-from lloydia.backends.cpu.seeding.weights import fixed
+from lloydia.backends.cpu.seeding.weights import TILE, fixed
 from lloydia.exact import sums as exact
 from lloydia.exact.counter import GOLDEN, MIX
+from lloydia.imports import load
 
 __all__ = ["extend", "loads", "sample"]
+
+# Features, and products of a round, from which on rounds use the sketch where there are no matrix
+# units: an assignment of fewer takes less than a quarter of a second, or reads rows hardly longer
+# than their sketches.
+SKETCHED_FEATURES, SKETCHED_PRODUCTS = 96, 1 << 34
+
+# Up to this part of all pairs of a row and a candidate may be left to evaluate, as found in some
+# tiles: a D takes as long as the scores of some 20 pairs.
+MAX_EVALUATED, TRIED_TILES = 0.02, 4
 
 
 @kernel
@@ -90,13 +101,55 @@ def extend(seeder: Oversampled, centers: NDArray) -> None:
     """Make dense rows of any part seeds, and remember each row's nearest seed."""
     if seeder.n_seeds == 0:
         seeder.owners = np.empty(seeder.dataset.n_samples, dtype=np.int32)
-    labels, before = seeder.nearest_of(centers), seeder.n_seeds
-    D = seeder.dataset.own_distances(labels, centers)
-    seeder.dataset.each_block(
-        lambda t, a, b: merge(a, b, labels, D, before, seeder.nearest, seeder.owners), 1.0
-    )
+    if not extend_by_sketch(seeder, centers):
+        labels, before = seeder.nearest_of(centers), seeder.n_seeds
+        D = seeder.dataset.own_distances(labels, centers)
+        seeder.dataset.each_block(
+            lambda t, a, b: merge(a, b, labels, D, before, seeder.nearest, seeder.owners), 1.0
+        )
     seeder.n_seeds += len(centers)
     seeder.stale()
+
+
+def extend_by_sketch(seeder: Oversampled, centers: NDArray) -> bool:
+    """Do it for candidates that the sketch of the rows excludes for most rows; return whether.
+
+    If it does not, D may be lower for some rows already, to candidates that are theirs by the same
+    rule; :func:`merge` finds the same for these rows.
+    """
+    n, d = seeder.dataset.n_samples, seeder.dataset.n_features
+    many = seeder.n_seeds > 0 and len(centers) * n * d >= SKETCHED_PRODUCTS
+    if AMX or not (many and d >= SKETCHED_FEATURES and seeder.may_sketch):
+        return False
+    lower_nearest = load("lloydia.backends.cpu.seeding.sketched").lower_nearest
+    if seeder.sketch is None:
+        seeder.sketch = load("lloydia.backends.cpu.seeding.sketch").Sketch(seeder.dataset)
+        seeder.sketch.pack(seeder.nearest)
+    sketch = seeder.sketch
+    candidates, bound = sketch.load(centers)
+    wide = centers.astype(np.float64)
+    groups, squares, errors = sketch.rows
+    n_threads = seeder.dataset.n_threads
+    n_evaluated, n_tiles = [0] * n_threads, [0] * n_threads
+
+    def task(thread: int, first: int, last: int) -> None:
+        if sum(n_evaluated) > MAX_EVALUATED * len(centers) * TILE * sum(n_tiles):
+            return
+        n_evaluated[thread] += lower_nearest(
+            seeder.dataset.X, first, last, (groups, squares, sketch.thresholds), errors,
+            sketch.frame[1], candidates, bound, wide, seeder.n_seeds, seeder.nearest, seeder.owners,
+        )  # fmt: skip
+        n_tiles[thread] += last - first
+
+    # A few tiles show whether the others will pay.
+    tried = min(TRIED_TILES, seeder.n_tiles)
+    task(0, 0, tried)
+    seeder.dataset.each_block(
+        lambda t, a, b: task(t, a + tried, b + tried),
+        len(centers) * TILE * (0.03 * sketch.n_pairs + 0.3 * MAX_EVALUATED * d),
+        seeder.n_tiles - tried,
+    )
+    return sum(n_tiles) == seeder.n_tiles
 
 
 def loads(seeder: Oversampled) -> NDArray[np.int64]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lloydia.backends.cpu.rows.dataset import Dataset
 from lloydia.backends.cpu.runtime.pool import Task
+
+if TYPE_CHECKING:
+    from lloydia.backends.cpu.seeding.sketch import Sketch
 
 __all__ = ["Oversampled", "SeedingState"]
 
@@ -56,9 +59,12 @@ class Oversampled(SeedingState, Protocol):
     n_seeds : int
     owners : ndarray of shape (n,), int32
         Each row's nearest seed.
+    sketch : Sketch or None
+        Those of the rows, once a round has made them.
     """
 
     n_seeds: int
+    sketch: Sketch | None
     owners: NDArray[np.int32]
 
     def nearest_of(self, centers: NDArray) -> NDArray[np.int32]:

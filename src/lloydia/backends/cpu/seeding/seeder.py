@@ -18,6 +18,7 @@ from lloydia.imports import load
 
 if TYPE_CHECKING:
     from lloydia.backends.cpu.seeding.low_potentials import LowPotentials
+    from lloydia.backends.cpu.seeding.sketch import Sketch
     from lloydia.backends.cpu.seeding.sparse_potentials import SparsePotentials
     from lloydia.backends.cpu.seeding.wide_potentials import WidePotentials
 
@@ -63,6 +64,8 @@ class Seeder:
         How candidates are evaluated.
     owners : ndarray of shape (n,), int32
         Each row's nearest seed, where several were added at once.
+    sketch : Sketch or None
+        Sketches of the rows, where several seeds were added to many rows.
     """
 
     potentials: LowPotentials | WidePotentials | SparsePotentials
@@ -85,6 +88,7 @@ class Seeder:
         self.terms = np.empty((self.dataset.n_threads, TILE))
         self.candidates: list[int] = []
         self.n_seeds = 0
+        self.sketch: Sketch | None = None
         self.stale()
         if self.dataset.weights is NONE:
             self.tops.fill(1.0)
@@ -92,7 +96,7 @@ class Seeder:
 
     def forget(self) -> None:
         """Free the memory of the seeding; the next one begins with :meth:`seed_start`."""
-        for name in ("nearest", "potentials", "owners"):
+        for name in ("nearest", "potentials", "owners", "sketch"):
             self.__dict__.pop(name, None)
 
     def each_tile(self, task: Callable[[int, int, int], None], cost: float) -> None:
