@@ -241,3 +241,34 @@ def test_a_halted_iteration_changes_nothing():
     TensorScan(rows, 3).scan(torch.as_tensor(C).to(device), labels, spare, spare.clone(), run_state)
     assert (labels == -1).all()
     assert int(run_state.sum()) == 1
+
+
+@FEW
+def test_ties_between_tiles_of_centres_go_to_the_lowest_index(few):
+    """No candidates are named, and each tile has the same nearest centres."""
+    X = rows_of("gauss", 4, 9, "float32", seed=2)
+    scanned = check(X, np.tile(X[:2], (150, 1)))
+    assert scanned.n_doubt2 > 0
+
+
+@pytest.mark.parametrize("kernels", [Kernels.ALL, Kernels.PAIRS, Kernels.PAIRS_THEN_ALL])
+@pytest.mark.parametrize("d", [12, 300])
+def test_the_kernels_of_every_number_of_rows_are_the_same(kernels, d, take, monkeypatch):
+    """A kernel is compiled once more for an address that is no multiple of 16 bytes."""
+    if torch.cuda.is_available():
+        pytest.skip("launches are seen in the interpreter only")
+    from triton.runtime import interpreter
+
+    take(Stage.RECHECK, kernels)
+    names, launch = [], interpreter.GridExecutor.__call__
+
+    def noted(executor, *args, **options):
+        tensors = [x for x in (*args, *options.values()) if isinstance(x, torch.Tensor)]
+        assert all(x.data_ptr() % 16 == 0 for x in tensors), executor.fn
+        names.append(executor.fn)
+        launch(executor, *args, **options)
+
+    monkeypatch.setattr(interpreter.GridExecutor, "__call__", noted)
+    for n in (8, 9, 10, 11):
+        Scanned(*blobs(n, d, 5))
+    assert len(names) >= 4 * 4

@@ -60,7 +60,7 @@ class BatchRun:
         self.current = torch.empty(shape, dtype=rows.wide, **new)
         self.history = torch.empty((n_slots, *shape), dtype=rows.wide, **new)
         self.labels = torch.full((total,), -1, **whole)
-        self.changed_rows, self.changed_old = torch.empty((2, total), **whole)
+        self.changed_rows, self.changed_old = (torch.empty(total, **whole) for _ in range(2))
         self.report = torch.zeros(
             (n_slots, rows.batch_size, HEAD.value + k), dtype=torch.int64, **new
         )

@@ -26,12 +26,13 @@ from lloydia.backends.cuda.device_functions.run_state import (
     wait_for_previous_kernel,
 )
 from lloydia.backends.cuda.matmul.fp16_centers import Fp16Centers
+from lloydia.backends.cuda.matmul.recheck_exact import LAST, canonical_nearest
 from lloydia.backends.cuda.matmul.row_lists import change
 from lloydia.backends.cuda.protocols import Rows
 from lloydia.backends.cuda.rows.distances import columns_of
 from lloydia.backends.cuda.runtime.launching import EXACT, launch, next_power, processors
 
-__all__ = ["canonical_nearest", "columns_for", "recheck_all"]
+__all__ = ["columns_for", "recheck_all"]
 
 # Rows of a table and its size, at most; 2**LEVELS features are loaded at once.
 ROWS, TABLE, LEVELS = 16, 4096, 3
@@ -41,8 +42,10 @@ LARGE, SMALL = (4, 128), (6, 80)
 # Four roundings of float32, or eight of float64, and the absolute error near 0.
 ROUNDING, LOST = tl.constexpr(2.0**-22), tl.constexpr(2.0**-100)
 DOUBLE_ROUNDING, DOUBLE_LOST = tl.constexpr(2.0**-50), tl.constexpr(2.0**-1000)
-# ONE is above all column numbers; LAST stands for no label.
-ONE, LAST = tl.constexpr(1 << 16), tl.constexpr(2147483647)
+# ONE is above all column numbers.
+ONE = tl.constexpr(1 << 16)
+# Features that are loaded at once for canonical D, of few rows: it must not cost others registers.
+EXACT_FEATURES = tl.constexpr(8)
 
 
 def columns_for(k: int) -> int:
@@ -94,20 +97,6 @@ def nearest_in(D, d, double: tl.constexpr):
     return found & (ONE - 1), found < 2 * ONE
 
 
-@triton.jit
-def canonical_nearest(x_at, c_at, size, j, k, d):
-    """Return the lowest-numbered nearest centre by canonical D; LAST where no D is finite."""
-    D = tl.zeros((x_at.shape[0], j.shape[0]), tl.float64)
-    for f in tl.range(0, d, loop_unroll_factor=8):
-        gap = tl.load(x_at + f).to(tl.float64)[:, None] - tl.load(c_at).to(tl.float64)[None, :]
-        c_at += size
-        D += gap * gap
-    D = tl.where((j < k)[None, :], D, float("inf"))
-    least = tl.min(D, 1)
-    nearest = (D == least[:, None]) & (D < float("inf"))
-    return tl.min(tl.where(nearest, j[None, :], LAST), 1)
-
-
 @triton.jit(do_not_specialize=["n", "k", "d"])
 def recheck_all_kernel(
     X, n, centers, size, k, d, ambiguous, labels, changed_rows, changed_old, run_state,
@@ -125,8 +114,9 @@ def recheck_all_kernel(
     changed_rows += first_row(n)
     changed_old += first_row(n)
     row, j = tl.arange(0, ROWS), tl.arange(0, COLUMNS)
+    centers += tl.program_id(2).to(tl.int64) * d * size
     # Padding columns read the last centre.
-    c_at = centers + tl.program_id(2).to(tl.int64) * d * size + tl.minimum(j, k - 1)
+    c_at = centers + tl.minimum(j, k - 1)
     for block in range(tl.program_id(0), tl.cdiv(n_listed, ROWS), tl.num_programs(0)):
         mask = block * ROWS + row < n_listed
         rows = tl.load(ambiguous + block * ROWS + row, mask=mask, other=0)
@@ -143,7 +133,10 @@ def recheck_all_kernel(
         for _ in range(n_left):
             which = tl.min(tl.where(left, row, ROWS), 0)
             one = tl.zeros((1,), tl.int64) + tl.sum(tl.where(row == which, rows, 0), 0)
-            nearest = canonical_nearest(X + one * d, c_at, size, j, k, d)
+            _, nearest = canonical_nearest(
+                X + one * d, tl.zeros((1,), tl.int32) + d, centers, k, d, 1, size, 0, 1,
+                COLUMNS, EXACT_FEATURES,
+            )  # fmt: skip
             label = tl.where(row == which, tl.sum(nearest, 0), label)
             left = left & (row != which)
         # A row that is not finite keeps its label; the host refuses it later.

@@ -21,14 +21,67 @@ from lloydia.backends.cuda.device_functions.run_state import (
 from lloydia.backends.cuda.matmul.row_lists import relabel
 from lloydia.backends.cuda.runtime.launching import EXACT, launch, next_power, processors
 
-__all__ = ["RecheckExact"]
+__all__ = ["LAST", "RecheckExact", "canonical_nearest"]
 
 # The size of a tile of D, its most columns and rows: few, because few rows are listed and a program
 # waits for one column of centres at a time.
 TILE, COLUMNS, ROWS_PER_PROGRAM = 512, 256, 4
 # Features that are loaded at once.
 FEATURES_IN_FLIGHT = tl.constexpr(16)
+# LAST stands for no label.
 LAST = tl.constexpr(2147483647)
+
+
+@triton.jit
+def canonical_nearest(
+    x_at, row_end, centers, k, d, center_stride, feature_stride, first, step,
+    COLUMNS: tl.constexpr, FEATURES: tl.constexpr,
+):  # fmt: skip
+    """Return the smallest canonical D of each row, and the lowest-numbered centre that has it.
+
+    Where no D is finite, these are infinity and LAST.
+
+    Parameters
+    ----------
+    x_at : pointers of shape (ROWS,), IN
+        To the first features of rows.
+    row_end : int32 (ROWS,), IN
+        d, or 0 for a row that is not to be loaded.
+    centers : pointer, float32 or float64, IN
+    k, d, center_stride, feature_stride : int, IN
+    first, step : int, IN
+        Every `step`-th tile of COLUMNS centres is compared, from tile `first` on.
+    COLUMNS, FEATURES : constexpr
+        Centres of a tile; features that are loaded at once.
+    """
+    ROWS: tl.constexpr = x_at.shape[0]
+    column = tl.arange(0, COLUMNS)
+    least = tl.full((ROWS,), float("inf"), tl.float64)
+    label = tl.full((ROWS,), LAST, tl.int32)
+    for t in range(first, tl.cdiv(k, COLUMNS), step):
+        j = t * COLUMNS + column
+        inside = j < k
+        end = tl.where(inside, d, 0)
+        c_at = centers + j.to(tl.int64) * center_stride
+        D = tl.zeros((ROWS, COLUMNS), tl.float64)
+        for begin in range(0, d, FEATURES):
+            x, c = (), ()
+            for s in tl.static_range(FEATURES):
+                # A missing feature adds 0.
+                f = begin + s
+                x = x + (tl.load(x_at + f, mask=f < row_end, other=0.0),)
+                c = c + (tl.load(c_at, mask=f < end, other=0.0),)
+                c_at += feature_stride
+            for s in tl.static_range(FEATURES):
+                difference = x[s].to(tl.float64)[:, None] - c[s].to(tl.float64)[None, :]
+                D += difference * difference
+        D = tl.where(inside[None, :], D, float("inf"))
+        nearest = tl.min(D, 1)
+        lowest = tl.min(tl.where(D == nearest[:, None], j[None, :], LAST), 1)
+        # Only a strictly smaller D replaces the label of an earlier tile: ties go to the lowest.
+        label = tl.where(nearest < least, lowest, label)
+        least = tl.minimum(nearest, least)
+    return least, label
 
 
 @triton.jit
@@ -59,39 +112,17 @@ def recheck_exact_kernel(
     label_ptr += batch_item * tl.num_programs(0) * ROWS
     n_blocks, n_tiles = tl.cdiv(n_listed, ROWS), tl.cdiv(k, COLUMNS)
     shares = shares_of(n_blocks, n_tiles)
-    row, column = tl.arange(0, ROWS), tl.arange(0, COLUMNS)
+    row = tl.arange(0, ROWS)
     for item in range(tl.program_id(0), n_blocks * shares, tl.num_programs(0)):
         position = item // shares * ROWS + row
         mask = position < n_listed
         row_end = tl.where(mask, d, 0)
         rows = tl.load(listed + position, mask=mask, other=0)
         x_at = X + rows.to(tl.int64) * d
-        least = tl.full((ROWS,), float("inf"), tl.float64)
-        label = tl.full((ROWS,), LAST, tl.int32)
-        for t in range(item % shares, n_tiles, shares):
-            j = t * COLUMNS + column
-            inside = j < k
-            end = tl.where(inside, d, 0)
-            c_at = centers + j.to(tl.int64) * center_stride
-            D = tl.zeros((ROWS, COLUMNS), tl.float64)
-            for first in range(0, d, FEATURES_IN_FLIGHT):
-                x, c = (), ()
-                for s in tl.static_range(FEATURES_IN_FLIGHT):
-                    # A missing feature adds 0.
-                    f = first + s
-                    x = x + (tl.load(x_at + f, mask=f < row_end, other=0.0),)
-                    c = c + (tl.load(c_at, mask=f < end, other=0.0),)
-                    c_at += feature_stride
-                for s in tl.static_range(FEATURES_IN_FLIGHT):
-                    difference = x[s].to(tl.float64)[:, None] - c[s].to(tl.float64)[None, :]
-                    D += difference * difference
-            D = tl.where(inside[None, :], D, float("inf"))
-            nearest = tl.min(D, 1)
-            lowest = tl.min(tl.where(D == nearest[:, None], j[None, :], LAST), 1)
-            # Only a strictly smaller D replaces the label of an earlier tile: ties go to the
-            # lowest.
-            label = tl.where(nearest < least, lowest, label)
-            least = tl.minimum(nearest, least)
+        least, label = canonical_nearest(
+            x_at, row_end, centers, k, d, center_stride, feature_stride, item % shares, shares,
+            COLUMNS, FEATURES_IN_FLIGHT,
+        )  # fmt: skip
         last = True
         if shares > 1:
             tl.store(best_ptr + item * ROWS + row, least)

@@ -28,7 +28,7 @@ from lloydia.backends.cuda.device_functions.run_state import (
 )
 from lloydia.backends.cuda.matmul.candidates import COUNT, NINE, RECORD, record_at
 from lloydia.backends.cuda.matmul.fp16_centers import Fp16Centers
-from lloydia.backends.cuda.matmul.recheck_all import canonical_nearest, columns_for
+from lloydia.backends.cuda.matmul.recheck_exact import LAST, canonical_nearest
 from lloydia.backends.cuda.matmul.row_lists import relabel
 from lloydia.backends.cuda.protocols import Rows
 from lloydia.backends.cuda.rows.distances import levels, pair_distances
@@ -41,11 +41,10 @@ ROWS, FEATURES_PER_LOAD, RESIDENT = 16, 32, 8
 # 2**RECHECK_LEVELS features at once for canonical D, of few rows: it must not cost others
 # registers.
 RECHECK_LEVELS = 3
-# Rows that are compared to all centres at once.
-EXACT_ROWS = tl.constexpr(2)
+# Rows that are compared to all centres, centres of a tile, and features that are loaded at once.
+EXACT_ROWS, EXACT_COLUMNS, EXACT_FEATURES = tl.constexpr(2), tl.constexpr(256), tl.constexpr(8)
 # Four roundings of float32, and the absolute error near 0.
 ROUNDING, LOST = tl.constexpr(2.0**-22), tl.constexpr(2.0**-100)
-LAST = tl.constexpr(2147483647)
 
 
 @triton.jit
@@ -107,21 +106,21 @@ def nearest_of(X, rows, centers, j, k, d, LEVELS: tl.constexpr, BLOCK: tl.conste
 
 @triton.jit
 def recheck_unresolved(
-    X, columns, size, k, d, listed, n_listed, labels, changed_rows, changed_old, run_state,
-    COLUMNS: tl.constexpr,
+    X, columns, size, k, d, listed, n_listed, labels, changed_rows, changed_old, run_state
 ):  # fmt: skip
     """Give listed rows the nearest of all centres, EXACT_ROWS rows in a program at a time.
 
     The list is usually short, so it starts at the last programs, which had the least to do.
     """
-    j, program = tl.arange(0, COLUMNS), tl.num_programs(0) - 1 - tl.program_id(0)
-    # Padding columns read the last centre.
-    c_at = columns + tl.minimum(j, k - 1)
+    program = tl.num_programs(0) - 1 - tl.program_id(0)
     for block in range(program, tl.cdiv(n_listed, EXACT_ROWS), tl.num_programs(0)):
         position = block * EXACT_ROWS + tl.arange(0, EXACT_ROWS)
         mask = position < n_listed
         rows = tl.load(listed + position, mask=mask, other=0)
-        label = canonical_nearest(X + rows.to(tl.int64) * d, c_at, size, j, k, d)
+        _, label = canonical_nearest(
+            X + rows.to(tl.int64) * d, tl.where(mask, d, 0), columns, k, d, 1, size, 0, 1,
+            EXACT_COLUMNS, EXACT_FEATURES,
+        )  # fmt: skip
         # A row that is not finite keeps its label; the host refuses it later.
         found = mask & (label < LAST)
         relabel(rows, label, found, labels, changed_rows, changed_old, run_state)
@@ -134,7 +133,6 @@ def recheck_pairs_kernel(
     X, n, centers, k, d, ambiguous, candidates, labels, changed_rows, changed_old, run_state,
     columns, size, unresolved,
     ROWS: tl.constexpr, WIDE: tl.constexpr, LEVELS: tl.constexpr, BLOCK: tl.constexpr,
-    COLUMNS: tl.constexpr,
 ):  # fmt: skip
     """Recheck listed rows by their candidates and, with `columns`, the unresolved rows exactly."""
     wait_for_previous_kernel()
@@ -175,7 +173,7 @@ def recheck_pairs_kernel(
         batch_item = tl.program_id(2).to(tl.int64)
         recheck_unresolved(
             X, columns + batch_item * size * d, size, k, d, unresolved + first_row(n), n_left,
-            labels, changed_rows, changed_old, run_state, COLUMNS,
+            labels, changed_rows, changed_old, run_state,
         )  # fmt: skip
 
 
@@ -204,6 +202,5 @@ def recheck_pairs(
         labels, changed_rows, changed_old, run_state,
         packed and packed.columns, packed.size if packed else 0, listed,
         ROWS=ROWS, WIDE=next_power(NINE.value), LEVELS=min(levels(rows.X), RECHECK_LEVELS),
-        BLOCK=min(FEATURES_PER_LOAD, next_power(d)), COLUMNS=columns_for(k) if packed else 1,
-        num_warps=4, **EXACT,
+        BLOCK=min(FEATURES_PER_LOAD, next_power(d)), num_warps=4, **EXACT,
     )  # fmt: skip

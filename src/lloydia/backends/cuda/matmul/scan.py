@@ -123,7 +123,7 @@ class TensorScan:
     ----------
     first : Kernels
         The first stage; `resident` is whether that is :mod:`resident_scan`.
-    scores : float32 tensor of shape (2, n)
+    scores : float32 tensor of shape (2, n), n rounded up to a multiple of 4
         The best two scores of each row, or :attr:`packed_scores`.
     found : int32 tensor of shape (n,)
         The column of the best score, unless `packed_scores` has it.
@@ -159,8 +159,11 @@ class TensorScan:
         columns = PADDED if self.resident else self.tiling.columns
         self.centers = Fp16Centers(self.fp16_rows, k, columns)
         n, device = rows.batch_size * rows.n_samples, rows.device
-        self.scores = torch.empty((2, n), device=device, dtype=torch.float32)
-        self.found, self.ambiguous = torch.empty((2, n), device=device, dtype=torch.int32)
+        # All addresses are multiples of 16 bytes, whatever n is: with others Triton would compile
+        # the kernels once more.
+        self.scores = torch.empty((2, ceil_div(n, 4) * 4), device=device, dtype=torch.float32)
+        self.found = torch.empty(n, device=device, dtype=torch.int32)
+        self.ambiguous = torch.empty_like(self.found)
         if not self.small:
             self.unresolved = torch.empty_like(self.ambiguous)
             self.candidates = torch.empty((n, COUNT.value), device=device, dtype=torch.int32)

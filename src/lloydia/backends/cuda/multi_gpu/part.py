@@ -191,7 +191,8 @@ class CUDAPart:
         self._begin(centers, settles, max_iter)
         self.run.history[0] = self.run.current
         size = self.run.sums[0].numel() + COUNTS
-        self.message, self.total = torch.empty((2, size), dtype=torch.int64, device=self.device)
+        self.message = torch.empty(size, dtype=torch.int64, device=self.device)
+        self.total = torch.empty_like(self.message)
         self.concluding = Recording()
 
     def _begin(self, centers: NDArray, settles: bool = True, max_iter: int = UNLIMITED) -> None:
