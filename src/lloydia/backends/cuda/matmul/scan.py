@@ -34,14 +34,14 @@ from lloydia.backends.cuda.matmul.recheck_pairs import recheck_pairs
 from lloydia.backends.cuda.matmul.resident_scan import resident_scan
 from lloydia.backends.cuda.matmul.scan_buffers import Tiling
 from lloydia.backends.cuda.matmul.top_two import add_tile, begin, end
-from lloydia.backends.cuda.matmul.wide_scan import wide_kernel
+from lloydia.backends.cuda.matmul.wide_scan import wide_top_two
 from lloydia.backends.cuda.protocols import Rows, WholeRows
 from lloydia.backends.cuda.rows.fp16_frame import NUMBERS
 from lloydia.backends.cuda.rows.fp16_rows import UNIT, Fp16Rows
 from lloydia.backends.cuda.runtime.launching import ceil_div, launch
 from lloydia.backends.cuda.runtime.plans import Scratch, tensors_of
 
-__all__ = ["TensorScan", "tiled_top_two"]
+__all__ = ["TensorScan", "top_two"]
 
 
 @triton.jit
@@ -68,15 +68,37 @@ def tiled_top_two(
     return end(slots, first, second, tile)
 
 
+@triton.jit
+def top_two(
+    y, y_block, mask, high_ptr, half_norm_ptr, half_norm_f32_ptr, units, width, n_tiles,
+    WIDE: tl.constexpr, ONE_LOOP: tl.constexpr, CHUNK: tl.constexpr, GROUP: tl.constexpr,
+    ROWS: tl.constexpr, COLUMNS: tl.constexpr, SLOTS: tl.constexpr, STAGES: tl.constexpr,
+):  # fmt: skip
+    """Return the best two scores of each row, and the column of the best, for all widths."""
+    if ONE_LOOP:
+        best_score, second_score, label = wide_top_two(
+            y_block, mask, high_ptr, half_norm_f32_ptr, width, n_tiles,
+            CHUNK, ROWS, COLUMNS, SLOTS, STAGES,
+        )  # fmt: skip
+    else:
+        best_score, second_score, label = tiled_top_two(
+            y, y_block, mask, high_ptr, half_norm_ptr, units, width, n_tiles,
+            WIDE, CHUNK, GROUP, ROWS, COLUMNS, SLOTS, STAGES,
+        )  # fmt: skip
+    return best_score, second_score, label
+
+
 @triton.jit(do_not_specialize=["n", "n_tiles"])
 def scan_kernel(
-    y_ptr, n, width, high_ptr, half_norm_ptr, n_tiles, numbers, best_ptr, second_ptr, found,
-    run_state, WIDE: tl.constexpr, CHUNK: tl.constexpr, GROUP: tl.constexpr, ROWS: tl.constexpr,
-    COLUMNS: tl.constexpr, SLOTS: tl.constexpr, STAGES: tl.constexpr,
+    y_ptr, n, width, high_ptr, half_norm_ptr, half_norm_f32_ptr, n_tiles, numbers,
+    best_ptr, second_ptr, found, run_state,
+    WIDE: tl.constexpr, ONE_LOOP: tl.constexpr, CHUNK: tl.constexpr, GROUP: tl.constexpr,
+    ROWS: tl.constexpr, COLUMNS: tl.constexpr, SLOTS: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
     """Write the best two scores of each row, and the column of the best.
 
     Rows stay in registers; if WIDE, they are loaded again for every tile of centres, by chunks.
+    With ONE_LOOP one loop goes through the chunks of all tiles (:mod:`wide_scan`).
     """
     stride = width if WIDE else CHUNK
     # No early return: the loads of rows below are already in flight.
@@ -88,6 +110,7 @@ def scan_kernel(
     at = first_row(n) + rows
     high_ptr += batch_item * n_tiles * COLUMNS * stride
     half_norm_ptr += batch_item * n_tiles * COLUMNS * HALF_NORM_WIDTH
+    half_norm_f32_ptr += batch_item * n_tiles * COLUMNS
     f, part = tl.arange(0, CHUNK), tl.arange(0, HALF_NORM_WIDTH)
     y_block = y_ptr + at[:, None] * stride + f[None, :]
     if WIDE:
@@ -96,9 +119,10 @@ def scan_kernel(
         y = tl.load(y_block, mask=mask[:, None], other=0.0)
     units = tl.where(part < 3, tl.load(numbers + batch_item * NUMBERS + UNIT), 0.0).to(tl.float16)
     units = tl.broadcast_to(units[None, :], (ROWS, HALF_NORM_WIDTH))
-    best_score, second_score, label = tiled_top_two(
-        y, y_block, mask, high_ptr, half_norm_ptr, units, width, tl.where(stopped, 0, n_tiles),
-        WIDE, CHUNK, GROUP, ROWS, COLUMNS, SLOTS, STAGES,
+    best_score, second_score, label = top_two(
+        y, y_block, mask, high_ptr, half_norm_ptr, half_norm_f32_ptr, units, width,
+        tl.where(stopped, 0, n_tiles),
+        WIDE, ONE_LOOP, CHUNK, GROUP, ROWS, COLUMNS, SLOTS, STAGES,
     )  # fmt: skip
     tl.store(best_ptr + at, best_score, mask=mask)
     tl.store(second_ptr + at, second_score, mask=mask)
@@ -287,21 +311,13 @@ class TensorScan:
             resident_scan(fp16_rows, packed, self.packed_scores, run_state, gluon)
             return
         wide = fp16_rows.width > WIDEST_IN_REGISTERS
-        if self.first is Kernels.WIDE:
-            launch(
-                wide_kernel, (ceil_div(n, cut.rows), 1, self.rows.batch_size),
-                fp16_rows.high, n, fp16_rows.width, packed.high, packed.half_norm_f32,
-                packed.size // cut.columns, self.best_score, self.second_score, self.found,
-                run_state, CHUNK=CHUNK, ROWS=cut.rows, COLUMNS=cut.columns, SLOTS=cut.slots,
-                STAGES=cut.stages, num_warps=cut.warps,
-            )  # fmt: skip
-            return
         launch(
             scan_kernel, (ceil_div(n, cut.rows), 1, self.rows.batch_size),
-            fp16_rows.high, n, fp16_rows.width,
-            packed.high, packed.half_norm, packed.size // cut.columns, fp16_rows.numbers,
+            fp16_rows.high, n, fp16_rows.width, packed.high, packed.half_norm,
+            packed.half_norm_f32, packed.size // cut.columns, fp16_rows.numbers,
             self.best_score, self.second_score, self.found, run_state,
-            WIDE=wide, CHUNK=CHUNK if wide else fp16_rows.width, GROUP=group_of(fp16_rows.width),
+            WIDE=wide, ONE_LOOP=self.first is Kernels.WIDE,
+            CHUNK=CHUNK if wide else fp16_rows.width, GROUP=group_of(fp16_rows.width),
             ROWS=cut.rows, COLUMNS=cut.columns, SLOTS=cut.slots, STAGES=cut.stages,
             num_warps=cut.warps, maxnreg=cut.registers,
         )  # fmt: skip

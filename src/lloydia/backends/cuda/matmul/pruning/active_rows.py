@@ -22,9 +22,8 @@ from lloydia.backends.cuda.matmul.candidates import COUNT
 from lloydia.backends.cuda.matmul.limits import limit_of
 from lloydia.backends.cuda.matmul.pruning.bounds import above, below, shortfall
 from lloydia.backends.cuda.matmul.row_lists import divide
-from lloydia.backends.cuda.matmul.scan import tiled_top_two
+from lloydia.backends.cuda.matmul.scan import top_two
 from lloydia.backends.cuda.matmul.scan_buffers import ScanBuffers
-from lloydia.backends.cuda.matmul.wide_scan import wide_top_two
 from lloydia.backends.cuda.rows.fp16_frame import RADIUS
 from lloydia.backends.cuda.rows.fp16_rows import SHIFT, UNIT
 from lloydia.backends.cuda.runtime.launching import ceil_div, launch, processors
@@ -50,7 +49,7 @@ def scan_active_kernel(
     stopped, n_active = tl.load(run_state + STOPPED), tl.load(run_state + N_ACTIVE)
     n_active = tl.where(stopped != 0, 0, n_active)
     stride = width if WIDE else CHUNK
-    f, part, column = tl.arange(0, CHUNK), tl.arange(0, HALF_NORM_WIDTH), tl.arange(0, COLUMNS)
+    f, part = tl.arange(0, CHUNK), tl.arange(0, HALF_NORM_WIDTH)
     units = tl.where(part < 3, tl.load(numbers + UNIT), 0.0).to(tl.float16)
     units = tl.broadcast_to(units[None, :], (ROWS, HALF_NORM_WIDTH))
     for block in range(tl.program_id(0), tl.cdiv(n_active, ROWS), tl.num_programs(0)):
@@ -59,17 +58,14 @@ def scan_active_kernel(
         at = tl.load(active_rows + position, mask=mask, other=0).to(tl.int64)
         y_block = y_ptr + at[:, None] * stride + f[None, :]
         if WIDE:
-            b_at = high_ptr + column[None, :] * stride + f[:, None]
-            best_score, second_score, label = wide_top_two(
-                y_block, mask, b_at, half_norm_f32_ptr + column, width, n_tiles,
-                CHUNK, ROWS, COLUMNS, SLOTS, STAGES,
-            )  # fmt: skip
+            y = 0
         else:
             y = tl.load(y_block, mask=mask[:, None], other=0.0)
-            best_score, second_score, label = tiled_top_two(
-                y, y_block, mask, high_ptr, half_norm_ptr, units, width, n_tiles,
-                WIDE, CHUNK, 0, ROWS, COLUMNS, SLOTS, STAGES,
-            )  # fmt: skip
+        # Scores of pruned runs are not summed in groups.
+        best_score, second_score, label = top_two(
+            y, y_block, mask, high_ptr, half_norm_ptr, half_norm_f32_ptr, units, width, n_tiles,
+            WIDE, WIDE, CHUNK, 0, ROWS, COLUMNS, SLOTS, STAGES,
+        )  # fmt: skip
         tl.store(best_ptr + at, best_score, mask=mask)
         tl.store(second_ptr + at, second_score, mask=mask)
         tl.store(found + at, label, mask=mask)
