@@ -91,7 +91,26 @@ def candidates_kernel(
     WIDE: tl.constexpr, CHUNK: tl.constexpr, GROUP: tl.constexpr, ROWS: tl.constexpr,
     COLUMNS: tl.constexpr, SLOTS: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
-    """Write the candidates of each listed row, or -1, or a record; list the unresolved rows."""
+    """Write the candidates of each listed row, or -1, or a record; list the unresolved rows.
+
+    Parameters
+    ----------
+    y_ptr : float16 (batch_size, n, width), IN
+    n, width, n_tiles : int, IN
+    b_ptr : float16 (batch_size, n_tiles COLUMNS, width), IN
+    half_norm_ptr : float16 (batch_size, n_tiles COLUMNS, HALF_NORM_WIDTH), IN
+    numbers : float64 (batch_size, NUMBERS), IN
+    norm_ptr, residual_ptr : float32 (batch_size, n), IN
+    coefficients : int64 (batch_size, n_tiles COLUMNS), IN
+    summed, canonical : float, IN
+        Relative error bounds of a score's sum and of canonical D.
+    ambiguous : int32 (batch_size, n), IN
+    unresolved : int32 (batch_size, n), OUT
+    candidates : int32 (batch_size, n, COUNT), IN and OUT
+        IN: labels and the bits of best scores, as :func:`row_lists.divide` writes them.
+    run_state : int32 (batch_size, SIZE), IN and OUT
+        Counts the records and the unresolved rows.
+    """
     wait_for_previous_kernel()
     run_state = item_state(run_state)
     # Both loads are in flight at once.

@@ -41,6 +41,23 @@ def certify_kernel(
     `best_ptr`, `second_ptr` and `found`.
 
     This is a kernel of its own because its atomics would keep a matrix unit waiting.
+
+    Parameters
+    ----------
+    norm_ptr, residual_ptr : float32 (batch_size, n), IN
+    packed_ptr : int64 (batch_size, n), IN, or None
+    best_ptr, second_ptr : float32 (batch_size, n), IN
+    found : int32 (batch_size, n), IN
+    coefficients : int64 (batch_size, size), IN
+    n, size, slots : int, IN
+    numbers : float64 (batch_size, NUMBERS), IN
+    summed, canonical : float, IN
+        Relative error bounds of a score's sum and of canonical D.
+    labels : int32 (batch_size, n), IN and OUT
+    changed_rows, changed_old, ambiguous : int32 (batch_size, n), OUT
+    candidates : int32 (batch_size, n, COUNT), OUT, or None
+    run_state : int32 (batch_size, SIZE), IN and OUT
+        Counts the rows that changed and the ambiguous rows.
     """
     wait_for_previous_kernel()
     run_state = item_state(run_state)

@@ -51,6 +51,19 @@ def centers_kernel(
     """Store centres in half precision, with upper bounds of their norms and rounding errors.
 
     Centres that are too far have the square -1.  The last program writes the means of the bounds.
+
+    Parameters
+    ----------
+    centers : float32 or float64 (batch_size, k, d), IN
+    k, d, width, n_groups, size : int, IN
+    origin : float64 (batch_size, d), IN
+    numbers : float64 (batch_size, NUMBERS), IN
+    high_ptr, square_ptr, norm_ptr, residual_ptr, columns, typical : tensors, OUT
+        See :class:`Fp16Centers`.
+    partial : int64 (batch_size, 3, PROGRAMS), scratch
+    tickets : int32 (batch_size,), scratch
+        0 before and after.
+    run_state : int32 (batch_size, SIZE), IN
     """
     wait_for_previous_kernel()
     if tl.load(item_state(run_state) + STOPPED) != 0:
@@ -118,6 +131,20 @@ def half_norms_kernel(
     """Store the score bias, the half squared norm and the bound coefficients of each centre.
 
     A half norm is stored as three float16 numbers, whose sum times the unit it is, and zeros.
+
+    Parameters
+    ----------
+    square_ptr, norm_ptr, residual_ptr, typical : tensors, IN
+        See :class:`Fp16Centers`.
+    numbers : float64 (batch_size, NUMBERS), IN
+    size : int, IN
+    summed : float, IN
+        The relative error bound of a score's sum.
+    bias_ptr, half_norm_f32_ptr, coefficients_ptr : tensors, OUT
+        `score_bias`, `half_norm_f32` and `bound_coefficients` of :class:`Fp16Centers`.
+    half_norm_ptr : int64 (batch_size, size, WORDS), OUT
+        `half_norm`, four numbers to a word.
+    run_state : int32 (batch_size, SIZE), IN
     """
     wait_for_previous_kernel()
     if tl.load(item_state(run_state) + STOPPED) != 0:

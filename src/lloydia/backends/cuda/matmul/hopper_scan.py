@@ -197,7 +197,10 @@ def hopper_kernel(
     WIDTH: gl.constexpr, COLUMNS: gl.constexpr, SLOTS: gl.constexpr, STAGES: gl.constexpr,
     GROUPS: gl.constexpr, REGISTERS: gl.constexpr,
 ):  # fmt: skip
-    """Write what :func:`resident_scan.resident_kernel` does, for one tile of centres."""
+    """Write what :func:`resident_scan.resident_kernel` does, for one tile of centres.
+
+    The parameters are those of that kernel.
+    """
     wide: gl.constexpr = gl.NVMMASharedLayout(2 * WIDTH, 16, 2)
     half_norm_layout: gl.constexpr = gl.NVMMASharedLayout(2 * START, 16, 2)
     of_wide: gl.constexpr = gl.BlockedLayout([1, 8], [256 // WIDTH, WIDTH // 8], [4, 1], [1, 0])

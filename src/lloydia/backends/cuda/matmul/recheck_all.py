@@ -102,7 +102,20 @@ def recheck_all_kernel(
     X, n, centers, size, k, d, ambiguous, labels, changed_rows, changed_old, run_state,
     ROWS: tl.constexpr, COLUMNS: tl.constexpr, LEVELS: tl.constexpr,
 ):  # fmt: skip
-    """Write the labels of the rows listed in `ambiguous`, block by block."""
+    """Write the labels of the rows listed in `ambiguous`, block by block.
+
+    Parameters
+    ----------
+    X : (batch_size, n, d), IN
+    n, size, k, d : int, IN
+    centers : float32 or float64 (batch_size, d, size), IN
+        The first k columns are centres.
+    ambiguous : int32 (batch_size, n), IN
+    labels : int32 (batch_size, n), IN and OUT
+    changed_rows, changed_old : int32 (batch_size, n), OUT
+    run_state : int32 (batch_size, SIZE), IN and OUT
+        Counts the rows that changed, and those that needed canonical D.
+    """
     wait_for_previous_kernel()
     run_state = item_state(run_state)
     # Both loads are in flight at once.

@@ -96,6 +96,26 @@ def recheck_exact_kernel(
     best_ptr, label_ptr, tickets,
     labels, changed_rows, changed_old, run_state, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
+    """Write the labels of listed rows, of which a block is shared by several programs if few are.
+
+    Parameters
+    ----------
+    X : (batch_size, n, d), IN
+    n, k, d : int, IN
+    centers : float32 or float64 (batch_size, k, d), IN
+    item_stride, center_stride, feature_stride : int, IN
+        The strides of `centers`.
+    listed : int32 (batch_size, n), IN
+    count : int32, IN
+        In each run state: how many rows are listed.
+    best_ptr : float64 (batch_size, programs, ROWS), scratch
+    label_ptr : int32 (batch_size, programs, ROWS), scratch
+    tickets : int32 (batch_size, programs), scratch
+        0 before and after.
+    labels : int32 (batch_size, n), IN and OUT
+    changed_rows, changed_old : int32 (batch_size, n), OUT
+    run_state : int32 (batch_size, SIZE), IN and OUT
+    """
     wait_for_previous_kernel()
     run_state = item_state(run_state)
     # Both loads are in flight at once.

@@ -134,7 +134,21 @@ def recheck_pairs_kernel(
     columns, size, unresolved,
     ROWS: tl.constexpr, WIDE: tl.constexpr, LEVELS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Recheck listed rows by their candidates and, with `columns`, the unresolved rows exactly."""
+    """Recheck listed rows by their candidates and, with `columns`, the unresolved rows exactly.
+
+    Parameters
+    ----------
+    X : (batch_size, n, d), IN
+    n, k, d, size : int, IN
+    centers : float32 or float64 (batch_size, k, d), IN
+    ambiguous : int32 (batch_size, n), IN
+    candidates : int32 (batch_size, n, COUNT), IN
+    labels : int32 (batch_size, n), IN and OUT
+    changed_rows, changed_old : int32 (batch_size, n), OUT
+    run_state : int32 (batch_size, SIZE), IN and OUT
+    columns : as `centers`, (batch_size, d, size), IN, or None
+    unresolved : int32 (batch_size, n), IN, or None
+    """
     wait_for_previous_kernel()
     run_state = item_state(run_state)
     # These loads are in flight at once.

@@ -61,6 +61,18 @@ def resident_kernel(
     """Write one 64-bit integer for each row: its best score and column, and a bound of the others.
 
     :func:`packed_top_two.unpacked` reads it.
+
+    Parameters
+    ----------
+    y_ptr : float16 (batch_size, n, WIDTH), IN
+    n : int, IN
+    high_ptr : float16 (batch_size, TILES COLUMNS, WIDTH), IN
+    half_norm_ptr : float16 (batch_size, TILES COLUMNS, HALF_NORM_WIDTH), IN
+    numbers : float64 (batch_size, NUMBERS), IN
+    found : int64 (batch_size, n), OUT
+    run_state : int32 (batch_size, SIZE), IN
+    raised : int, IN
+        RAISED.
     """
     # No early return: the loads of centres below are already in flight.
     wait_for_previous_kernel()

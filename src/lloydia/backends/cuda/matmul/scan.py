@@ -99,6 +99,18 @@ def scan_kernel(
 
     Rows stay in registers; if WIDE, they are loaded again for every tile of centres, by chunks.
     With ONE_LOOP one loop goes through the chunks of all tiles (:mod:`wide_scan`).
+
+    Parameters
+    ----------
+    y_ptr : float16 (batch_size, n, width), IN
+    n, width, n_tiles : int, IN
+    high_ptr : float16 (batch_size, n_tiles COLUMNS, width), IN
+    half_norm_ptr : float16 (batch_size, n_tiles COLUMNS, HALF_NORM_WIDTH), IN
+    half_norm_f32_ptr : float32 (batch_size, n_tiles COLUMNS), IN
+    numbers : float64 (batch_size, NUMBERS), IN
+    best_ptr, second_ptr : float32 (batch_size, n), OUT
+    found : int32 (batch_size, n), OUT
+    run_state : int32 (batch_size, SIZE), IN
     """
     stride = width if WIDE else CHUNK
     # No early return: the loads of rows below are already in flight.

@@ -33,6 +33,7 @@ class Start(NamedTuple):
 
 @triton.jit(do_not_specialize=["size", "d", "n", "n_zeros", "most"])
 def start_kernel(start, current, before, bounds, size, d, most, labels, n, zeros, n_zeros):
+    """Copy starts; the parameters are those of :func:`queue_start`, with ``size = k d``."""
     batch_item = tl.program_id(2).to(tl.int64)
     at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = at < size

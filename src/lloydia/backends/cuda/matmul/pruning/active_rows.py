@@ -42,7 +42,22 @@ def scan_active_kernel(
     WIDE: tl.constexpr, CHUNK: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
     SLOTS: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
-    """Write the best two scores of each active row, and the column of the best."""
+    """Write the best two scores of each active row, and the column of the best.
+
+    Parameters
+    ----------
+    y_ptr : float16 (n, width), IN
+    width, n_tiles : int, IN
+    high_ptr : float16 (n_tiles COLUMNS, width), IN
+    half_norm_ptr : float16 (n_tiles COLUMNS, HALF_NORM_WIDTH), IN
+    half_norm_f32_ptr : float32 (n_tiles COLUMNS,), IN
+    numbers : float64 (NUMBERS,), IN
+    active_rows : int32 (n,), IN
+        The first ``run_state[N_ACTIVE]`` are listed.
+    best_ptr, second_ptr : float32 (n,), OUT
+    found : int32 (n,), OUT
+    run_state : int32 (SIZE,), IN
+    """
     wait_for_previous_kernel()
     run_state = item_state(run_state)
     # Both loads are in flight at once.
@@ -77,7 +92,28 @@ def certify_active_kernel(
     typical, coefficients, n, numbers, summed, canonical, short, labels, changed_rows, changed_old,
     ambiguous, candidates, bounds, active_rows, run_state, ROWS: tl.constexpr,
 ):  # fmt: skip
-    """Write labels and bounds of certified rows; list the ambiguous rows, whose bounds are void."""
+    """Write labels and bounds of certified rows; list the ambiguous rows, whose bounds are void.
+
+    Parameters
+    ----------
+    best_ptr, second_ptr : float32 (n,), IN
+    found : int32 (n,), IN
+    norm_ptr, residual_ptr : float32 (n,), IN
+    center_norm, center_residual, center_bias : float32 (padded k,), IN
+    typical : float32 (2,), IN
+    coefficients : int64 (padded k,), IN
+    n : int, IN
+    numbers : float64 (NUMBERS,), IN
+    summed, canonical, short : float, IN
+        Relative error bounds of a score's sum, of canonical D and of norms.
+    labels : int32 (n,), IN and OUT
+    changed_rows, changed_old, ambiguous : int32 (n,), OUT
+    candidates : int32 (n, COUNT), OUT
+    bounds : float32 (2, n), OUT
+        The upper bounds, then the lower bounds.
+    active_rows : int32 (n,), IN
+    run_state : int32 (SIZE,), IN and OUT
+    """
     wait_for_previous_kernel()
     run_state = item_state(run_state)
     stopped, n_active = tl.load(run_state + STOPPED), tl.load(run_state + N_ACTIVE)
