@@ -108,7 +108,8 @@ class Listed:
         old = lane.changed_old.new_empty(len(listed))
         old[:n_changed] = lane.changed_old[:n_changed]
         lists = labels, places.clone(), old, lane.run_state
-        ambiguous = places[n_changed:]
+        # A copy begins at a multiple of 16 bytes; for other addresses kernels are compiled again.
+        ambiguous = places[n_changed:].clone()
         if self.scan.small:
             recheck_all(Picked(X, len(X)), self.scan.centers, ambiguous, *lists)
         else:
