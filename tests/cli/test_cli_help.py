@@ -4,7 +4,10 @@ import re
 
 import pytest
 
-COMMANDS = ["fit", "predict", "score", "segment", "quantize", "demo", "info", "bench", "ladder"]
+COMMANDS = [
+    *("fit", "predict", "score", "segment", "quantize", "demo", "warm-up", "info"),
+    *("bench", "ladder"),
+]
 INNER = [
     *(f"bench {name}" for name in ("auto", "images", "peers", "report", "seeding")),
     *(f"ladder {name}" for name in ("dump", "list", "report", "run")),
@@ -27,7 +30,7 @@ def test_help_has_no_vague_word(run, command):
     assert not re.search(rf"\b({VAGUE})\b", help_of(run, command), re.IGNORECASE)
 
 
-@pytest.mark.parametrize("command", [*COMMANDS[:7], *INNER])
+@pytest.mark.parametrize("command", [*COMMANDS[:8], *INNER])
 def test_the_help_of_every_option_is_a_sentence(run, command):
     """Each option's text begins with a capital letter, or its first word, and ends with a stop."""
     ran = run(*command.split(), "--help")

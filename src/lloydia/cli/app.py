@@ -6,6 +6,7 @@ from cyclopts import App
 
 from lloydia.cli.bench import bench
 from lloydia.cli.bench_images import images
+from lloydia.cli.compilation.warm_up import warm_up
 from lloydia.cli.demo import demo
 from lloydia.cli.fit import fit
 from lloydia.cli.info import info
@@ -24,7 +25,7 @@ Example: lloydia fit table.csv -k 3 --labels labels.csv --plot clusters.png
 
 app = App(name="lloydia", version=__version__, version_flags=["--version", "-V"], help=HELP)
 app.command(install_completion, name="--install-completion")
-for command in (fit, predict, score, segment, quantize, demo, info):
+for command in (fit, predict, score, segment, quantize, demo, warm_up, info):
     app.command(command)
 bench.command(images)
 app.command(bench)

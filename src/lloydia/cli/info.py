@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from cyclopts import Parameter
 
+from lloydia.cli.compilation.folders import numba_folder, triton_folder
 from lloydia.cli.options import Json
 from lloydia.cli.report import print_json
 from lloydia.data.numbers import whole_number
@@ -152,24 +153,11 @@ def caches() -> list[dict[str, Any]]:
     with suppress(RuntimeError, OSError):
         found.append(("Numba", numba_folder(), ("*.nbi", "*.nbc")))
     with suppress(ImportError):
-        import triton
-
-        found.append(("Triton", Path(triton.knobs.cache.dir), ("*",)))
+        found.append(("Triton", triton_folder(), ("*",)))
     return [
         {"kernels": name, "folder": str(folder), "bytes": bytes_in(folder, patterns)}
         for name, folder, patterns in found
     ]
-
-
-def numba_folder() -> Path:
-    """Return the folder below which Numba stores kernels: the engine's own, or another one."""
-    from numba.core.caching import FunctionCache
-
-    from lloydia.backends import cpu
-    from lloydia.backends.cpu.runtime.pool import available_threads
-
-    own, used = Path(cpu.__path__[0]), Path(FunctionCache(available_threads).cache_path)
-    return own if used.is_relative_to(own) else used.parent
 
 
 def bytes_in(folder: Path, patterns: Sequence[str]) -> int:

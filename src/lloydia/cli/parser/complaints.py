@@ -33,6 +33,8 @@ TAKES = {
     "segment": "IMAGE MODE K ITERATIONS display",
     "quantize": "one IMAGE",
     "demo": "only options",
+    "warm-up": "only options",
+    "info": "only options",
     "bench peers": "only options",
     "bench seeding": "only options",
     "bench auto": "only options",
@@ -70,6 +72,9 @@ def complaint(error: CycloptsError) -> str:
         return f'Invalid value "{token.value}" for {name}: it {must[:1].lower()}{must[1:]}'
     if isinstance(error, CoercionError) and error.token is not None:
         return _not_converted(error, error.token, command)
+    if isinstance(error, CoercionError) and error.msg is not None and error.argument is not None:
+        # From a converter of ours that takes several words.
+        return f"{error.argument.name}: {str(error.msg).rstrip('.')}"
     return str(error).rstrip(".")
 
 

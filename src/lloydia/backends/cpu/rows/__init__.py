@@ -2,5 +2,5 @@
 
 :mod:`dataset` holds rows and weights, and gives blocks of them to threads; :mod:`features` reads
 one row, dense or sparse; :mod:`distances` are exact; :mod:`curve` orders rows along a Hilbert
-curve.
+curve, and :mod:`read_only` gives rows that may not be written to kernels for other rows.
 """

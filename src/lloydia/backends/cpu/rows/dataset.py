@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from lloydia.backends.cpu.rows.distances import own_distances, own_of, sparse_own, squared_distances
+from lloydia.backends.cpu.rows.read_only import as_writable
 from lloydia.backends.cpu.runtime import pool
 from lloydia.backends.cpu.runtime.pool import Task
 from lloydia.backends.cpu.simd.limbs import padded
@@ -60,9 +61,11 @@ class Dataset:
     def __init__(self, X: Any, weights: NDArray | None, n_threads: int | None) -> None:
         self.n_samples, self.n_features = X.shape
         self.dtype = X.dtype
-        self.source = X
         self.sparse = sp.issparse(X)
-        self.X = (X.data, X.indices, X.indptr) if self.sparse else X
+        self.source: Any = X if self.sparse else as_writable(X)
+        self.X = self.source
+        if self.sparse:
+            self.X = tuple(as_writable(part) for part in (X.data, X.indices, X.indptr))
         self.weights = NONE if weights is None else weights
         self.n_threads = pool.threads_of(n_threads)
         self.width = X.nnz / self.n_samples if self.sparse else self.n_features
@@ -76,7 +79,7 @@ class Dataset:
 
     def attach(self, rows: NDArray | None) -> None:
         """Replace dense rows: None drops them, the same rows come back later."""
-        self.X = self.source = rows
+        self.X = self.source = None if rows is None else as_writable(rows)
 
     def block(self, cost: float, n: int | None = None) -> int:
         """Return how many rows (or of `n` other things) to hand out at a time.
