@@ -119,12 +119,3 @@ def test_algorithms_that_take_the_rows():
     for d, missing in ((256, set()), (257, {"filtering"})):
         X = rows_of_shape(Shape(30, d, 2), "float32", "cpu")
         assert set(ALGORITHMS) - {name for name, _ in fits(X, 2, "cpu")} == missing
-
-
-@pytest.mark.interpreter
-def test_fits_on_a_gpu(run):
-    pytest.importorskip("triton")
-    ran = run("warm-up", "--device", "cuda", "--shapes", "40,3,2", "--dtype", "float32")
-    assert ran.status == 0, ran.err
-    # The interpreter compiles nothing.
-    assert ran.out.startswith("nothing left to compile\ncompiled kernels are in ")
