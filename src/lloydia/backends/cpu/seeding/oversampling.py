@@ -20,9 +20,10 @@ __all__ = ["extend", "loads", "sample"]
 # than their sketches.
 SKETCHED_FEATURES, SKETCHED_PRODUCTS = 96, 1 << 34
 
-# Up to this part of all pairs of a row and a candidate may be left to evaluate, as found in some
-# tiles: a D takes as long as the scores of some 20 pairs.
-MAX_EVALUATED, TRIED_TILES = 0.02, 4
+# Up to this part of all pairs of a row and a candidate may be left to evaluate in a block, first in
+# some tiles: a D takes as long as the scores of some 25 pairs.  After a block with more, this and
+# all later rounds are assignments.
+MAX_EVALUATED, TRIED_TILES = 0.03, 4
 
 
 @kernel
@@ -126,20 +127,27 @@ def extend_by_sketch(seeder: Oversampled, centers: NDArray) -> bool:
         seeder.sketch = load("lloydia.backends.cpu.seeding.sketch").Sketch(seeder.dataset)
         seeder.sketch.pack(seeder.nearest)
     sketch = seeder.sketch
+    if not sketch.pays:
+        return False
     candidates, bound = sketch.load(centers)
     wide = centers.astype(np.float64)
     groups, squares, errors = sketch.rows
-    n_threads = seeder.dataset.n_threads
-    n_evaluated, n_tiles = [0] * n_threads, [0] * n_threads
+    n_tiles = [0] * seeder.dataset.n_threads
 
     def task(thread: int, first: int, last: int) -> None:
-        if sum(n_evaluated) > MAX_EVALUATED * len(centers) * TILE * sum(n_tiles):
+        # Blocks after one that took too long are left out.
+        if not sketch.pays:
             return
-        n_evaluated[thread] += lower_nearest(
+        limit = int(MAX_EVALUATED * len(centers) * TILE * (last - first))
+        n_evaluated = lower_nearest(
             seeder.dataset.X, first, last, (groups, squares, sketch.thresholds), errors,
             sketch.frame[1], candidates, bound, wide, seeder.n_seeds, seeder.nearest, seeder.owners,
+            limit,
         )  # fmt: skip
-        n_tiles[thread] += last - first
+        if n_evaluated > limit:
+            sketch.pays = False
+        else:
+            n_tiles[thread] += last - first
 
     # A few tiles show whether the others will pay.
     tried = min(TRIED_TILES, seeder.n_tiles)

@@ -86,11 +86,13 @@ class Sketch:
         anything after the last row.
     thresholds : ndarray (n_groups * GROUP,), float32
         t of each row.
+    pays : bool
+        Whether rounds of k-means|| found that it excludes enough.
     """
 
     def __init__(self, dataset: Dataset) -> None:
         n, d = dataset.n_samples, dataset.n_features
-        self.dataset = dataset
+        self.dataset, self.pays = dataset, True
         sample = dataset.rows(np.arange(0, n, -(-n // SAMPLE))).astype(np.float64)
         origin = sample.mean(axis=0)
         sample -= origin

@@ -215,14 +215,16 @@ def lower_pairs(rows, names, m, D, before, scale, d, errors, thresholds, nearest
 
 @kernel(**LEAN)
 def lower_nearest(
-    X, first, last, sketched, errors, scale, candidates, bound, centers, before, nearest, owners
+    X, first, last, sketched, errors, scale, candidates, bound, centers, before, nearest, owners,
+    max_evaluated,
 ):  # fmt: skip
     """Make all candidates seeds, in their order, and remember each row's nearest seed.
 
     A row's D is evaluated to the candidates that may be nearer than all before, so that ties go to
     the one that was first.  The parameters are those of the other kernels; `centers` (m, d) may
     have any number of rows, `before` is how many seeds there are already, and `owners` (n,), int32,
-    IN/OUT, has each row's nearest seed.  Returns how many pairs were evaluated.
+    IN/OUT, has each row's nearest seed.  Returns how many pairs were evaluated; after more than
+    `max_evaluated` of them the others are left out.
     """
     n, d, n_evaluated = len(nearest), X.shape[1], 0
     thresholds = sketched[2]
@@ -249,6 +251,8 @@ def lower_nearest(
                             )  # fmt: skip
                             n_evaluated += waiting
                             waiting = 0
+                            if n_evaluated > max_evaluated:
+                                return n_evaluated
         if waiting:
             evaluate_pairs(X, centers, rows, names, waiting, D)
             lower_pairs(
