@@ -54,7 +54,11 @@ def test_nothing_is_proposed_where_there_is_nothing():
         ("id,name,age\n7,ann,33\n3,bob,44\n", "such as columns='3' ("),
         ("n,name,age\n1,ann,33\n2,bob,22\n3,joe,44\n", "such as columns='3' ("),
         ("id,name,age,rate\n7,ann,33,\n3,bob,44,n/a\n4,joe,9,5\n", "such as columns='3' ("),
-        ("name,rate\nann,\nbob,5\n", "holds text, and no column holds numbers alone ("),
+        (
+            "name,rate\nann,\nbob,5\n",
+            "holds text, and no column holds numbers alone (the first text is 'ann' in row 1, "
+            "line 2): fill in missing cells, and turn text into numbers.",
+        ),
         (
             'name,age,income\nann,33,"1,200"\nbob,44,\njoe,9,"2,300"\n',
             "column 3 ('income') holds numbers such as '1,200': give thousands=','",

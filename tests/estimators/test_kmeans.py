@@ -289,7 +289,7 @@ def test_the_random_stream_is_scikit_learns_with_few_distinct_rows():
         ({"init": X[:0]}, r"shape of the initial centers \(0, 4\) does not match"),
         ({"init": [[], [], []]}, r"shape of the initial centers \(3, 0\) does not match"),
         ({"init": X[:4]}, r"shape of the initial centers \(4, 4\) does not match"),
-        ({"init": X[:3, :2]}, r"shape of the initial centers \(3, 2\) does not match"),
+        ({"init": X[:3, :2]}, r"\(3, 2\) does not match .* 4: give centres of shape \(3, 4\)\.$"),
         ({"init": X[:3] * 1e160}, "rescale the data"),
     ],
     ids=lambda value: str(value)[:40],

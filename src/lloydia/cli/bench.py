@@ -24,7 +24,7 @@ WIDEST = 250
 
 bench = App(
     name="bench",
-    help="""Time Lloydia and other libraries; one whose result differs gets no time.
+    help="""Time Lloydia and other libraries; a library with another result gets no time.
 
     Example: lloydia bench peers --cases iris 1M,16,64
     """,

@@ -23,11 +23,11 @@ Where = Literal["cpu", "cuda", "all"]
 
 ladder = App(
     name="ladder",
-    help="""Run the k-means programs of five documents, built again as rungs of a ladder.
+    help="""Run the ladder: short k-means programs for students, after five documents.
 
-    Each rung changes one thing of an earlier one.  The documents are a thesis (T), a tutorial (A),
-    a course project (B) and two student reports (C and D); docs/ladder.md has what they measured
-    and what these programs take.
+    Each program (a rung) changes one thing of an earlier one. The documents are a thesis (T),
+    a tutorial (A), a course project (B) and two student reports (C and D); docs/ladder.md has
+    what they measured and what these programs take.
 
     Example: lloydia ladder run A --scale 0.1 --out mine
     """,

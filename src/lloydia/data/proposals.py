@@ -103,7 +103,10 @@ def refuse_text(
     what = "holds " if len(bad) == 1 else "hold "
     what += " and ".join(dict.fromkeys(kind for kind in kinds if kind))
     if not proposal:
-        raise DataError(f"{where}: {listed} {what}, and no column holds numbers alone{example}.")
+        raise DataError(
+            f"{where}: {listed} {what}, and no column holds numbers alone{example}: fill in "
+            "missing cells, and turn text into numbers."
+        )
     raise DataError(
         f"{where}: {listed} {what}; choose numeric columns, such as {proposal}{example}."
     )

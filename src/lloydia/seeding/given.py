@@ -92,6 +92,6 @@ def checked(centers: Any, X: Any, n_clusters: int, names: Sequence[Any] | None =
         if centers.shape[axis] != expected:
             raise ValueError(
                 f"The shape of the initial centers {centers.shape} does not match the number of "
-                f"{name} {expected}."
+                f"{name} {expected}: give centres of shape {(n_clusters, X.shape[1])}."
             )
     return centers
