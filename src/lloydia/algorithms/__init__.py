@@ -1,8 +1,9 @@
 """Algorithms: which distances need no evaluation, and why skipping them is safe.
 
 Each algorithm is a class that holds its bounds; the docstring of its module states the
-inequalities.  The engines apply them (for the CPU: :mod:`lloydia.backends.cpu.scan.bounds`).  All
-algorithms give the same labels.
+inequalities.  The CPU engine applies them (:mod:`lloydia.backends.cpu.steps`); a GPU applies those
+of Hamerly late in a run (:mod:`lloydia.backends.cuda.matmul.pruning`).  All algorithms give the
+same labels.
 """
 
 from __future__ import annotations

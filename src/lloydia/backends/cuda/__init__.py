@@ -10,7 +10,7 @@ modules are.
   sets up).
 * :mod:`seeding`: k-means++, k-means||, and the rows that fill empty clusters.
 * :mod:`matmul`: runs over more than 8 features; :mod:`low_dim`: runs over at most 8.
-* :mod:`update`: sums of what changed, centres, reports.
+* :mod:`update`: sums of the rows that changed, centres, reports.
 * :mod:`rows`: the rows in GPU memory, and what is measured of them.
 * :mod:`device_functions`: functions that kernels call; :mod:`runtime`: devices, streams and
   launches; :mod:`protocols`: the types that packages share; :mod:`dispatch`: the table of which
@@ -34,7 +34,11 @@ Terms:
 * *score*: half the squared norm of a centre less its product with a row; *norm*, *residual*: bounds
   of what is stored in half precision, and of what rounding leaves out; *limit*: the score that no
   nearest centre exceeds; *certified*: a row whose second-best score is above its limit;
-  *ambiguous*: any other row, which is rechecked by D.
+  *ambiguous*: any other row, which is rechecked by D; *candidates*: the few centres that can be
+  nearest to an ambiguous row; *unresolved*: an ambiguous row without a list of candidates.
+* *packed*: centres as a scan reads them, or the best two scores of a row in one integer;
+  *resident*: centres that a multiprocessor keeps, or programs that are all on the device at once;
+  the attribute *wide* of rows: the type of the centres, float32 or float64.
 * *pruned*: a row that keeps its label by its bounds; *active*: a row that is scored.
 * *lag*: how many iterations the host may be behind the device; *unchecked*: the host has yet to
   check what the device found about the rows of a run.

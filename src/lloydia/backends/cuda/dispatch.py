@@ -2,6 +2,7 @@
 
 :func:`chosen` looks a stage up; code that launches kernels asks it, and ``lloydia info --shape``
 prints what it answers (:func:`choices`).  The first case of a stage whose condition holds is taken.
+The stage ``RUN`` is only printed: a run is chosen by ``Dataset.low``, with the same number.
 No choice changes a bit of any result.  Thresholds were measured on an H200.
 """
 
@@ -183,7 +184,7 @@ def prunes(work: Work) -> bool:
     """Return whether bounds may pay, late in a run.
 
     Its iterations do not end with packing centres, its ambiguous rows have all stages, and its
-    scores are sums in one arena, as :mod:`pruning.pruned` has them.
+    scores are sums in one arena, as :mod:`matmul.pruning.pruned_rows` has them.
     """
     if not options.is_on("pruning") or not MIN_PRUNED_CENTERS <= work.k <= MAX_PRUNED_CENTERS:
         return False

@@ -5,7 +5,6 @@
 * :mod:`launching` launches a kernel of Triton, :mod:`recording` keeps launches and repeats them,
   :mod:`plans` places launches of one fit in the memory of another, and :mod:`series` queues many
   launches by one call.
-* :mod:`arena` cuts one allocation into tensors; :mod:`upload` and :mod:`async_copy` copy to the
-GPU
+* :mod:`arena` cuts one allocation into tensors; :mod:`upload` and :mod:`async_copy` copy to the GPU
   and back; :mod:`kernel_cache` is where compiled kernels are stored.
 """
