@@ -3,7 +3,8 @@
 Each algorithm is a class that holds its bounds; the docstring of its module states the
 inequalities.  The CPU engine applies them (:mod:`lloydia.backends.cpu.steps`); a GPU applies those
 of Hamerly late in a run (:mod:`lloydia.backends.cuda.matmul.pruning`).  All algorithms give the
-same labels.
+same labels.  :mod:`geometry` rounds bounds so that they stay bounds; :mod:`auto` chooses the
+algorithm during a run.
 """
 
 from __future__ import annotations

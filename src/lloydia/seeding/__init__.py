@@ -2,7 +2,8 @@
 
 A seeding draws its random numbers from a NumPy ``RandomState`` on the host, in scikit-learn's
 order.  The engine picks rows by cumulative sums of integers, so the same seed chooses the same rows
-on every engine.
+on every engine.  Each seeding is a module; :mod:`given` checks starts that the caller gives,
+:mod:`generator` is the source of random numbers, and :mod:`running_sums` adds equal weights up.
 """
 
 from __future__ import annotations
