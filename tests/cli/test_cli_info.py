@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import sys
 
-import numpy
+import numpy as np
 import pytest
 
 import lloydia
+from lloydia.backends.cpu.engine import CPU
 
 
 def test_versions_devices_and_caches(run):
@@ -16,7 +17,7 @@ def test_versions_devices_and_caches(run):
     assert (ran.status, ran.err) == (0, "")
     facts = json.loads(ran.out)
     assert facts["versions"]["lloydia"] == lloydia.__version__
-    assert facts["versions"]["numpy"] == numpy.__version__
+    assert facts["versions"]["numpy"] == np.__version__
     assert facts["cpu"]["threads"] >= 1
     assert {"Numba"} <= {one["kernels"] for one in facts["caches"]} <= {"Numba", "Triton"}
     assert "cpu_choices" not in facts
@@ -45,6 +46,17 @@ def test_algorithms_on_the_processor(run):
     found = json.loads(ran.out)["cpu_choices"]
     assert [one["choice"] for one in found] == ["filtering"]
     assert all(one["why"].endswith(".") for one in found)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("shape", [(100_000, 3, 16), (200_000, 300, 1000), (100_000, 300, 5000)])
+def test_algorithms_are_those_that_a_run_chooses(run, shape, dtype):
+    n, d, k = shape
+    engine = CPU(np.broadcast_to(np.zeros((1, d), dtype), (n, d)), None, 1)
+    engine.start(np.zeros((k, d), dtype), "auto", max_iter=300)
+    ran = run("info", "--shape", f"{n},{d},{k}", "--dtype", dtype, "--json")
+    found = [one["choice"] for one in json.loads(ran.out)["cpu_choices"]]
+    assert found == [engine.run.auto.using, *engine.run.auto.others]
 
 
 def test_without_pytorch(run, monkeypatch):

@@ -186,8 +186,8 @@ def may_take(
     n_samples, k, row_bytes : int
     spare : float
         The bytes per row that are available for bounds of many centres.
-    single : bool
-        Whether those of single ones may be kept at all.
+    bounds_per_center : bool
+        Whether bounds of single centres may be kept at all.
     algorithm : str
     """
     if algorithm == "elkan":

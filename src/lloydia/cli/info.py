@@ -92,7 +92,7 @@ def info(
     }
     if shape is not None:
         itemsize = 8 if dtype == "float64" else 4
-        facts["cpu_choices"] = cpu_choices(shape)
+        facts["cpu_choices"] = cpu_choices(shape, itemsize)
         facts["gpu_choices"] = gpu_choices(shape, itemsize, capability)
     if json:
         print_json(facts)
@@ -172,11 +172,11 @@ def bytes_in(folder: Path, patterns: Sequence[str]) -> int:
     return size
 
 
-def cpu_choices(shape: Shape) -> list[dict[str, str]]:
+def cpu_choices(shape: Shape, itemsize: int) -> list[dict[str, str]]:
     """Return what the engine on the processor chooses for dense rows without weights."""
     from lloydia.backends.cpu.choices import choices
 
-    return [named(*choice) for choice in choices(*shape)]
+    return [named(*choice) for choice in choices(*shape, itemsize)]
 
 
 def gpu_choices(

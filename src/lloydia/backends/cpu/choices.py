@@ -6,16 +6,16 @@ is only asked for.
 
 from __future__ import annotations
 
-from lloydia.algorithms.auto import Auto
-from lloydia.backends.cpu.simd import amx
+import math
+from functools import partial
+
+from lloydia.algorithms.auto import Auto, may_take
+from lloydia.backends.cpu.scan import tile_scores
 
 __all__ = ["choices"]
 
 # Iterations of a run: KMeans' default.
 MAX_ITER = 300
-
-# Features from which on Lloyd's products are made on matrix units, where there are any.
-MATRIX_FEATURES = 64
 
 WHY = {
     "lloyd": "Every row is scored for all centres: bounds do not pay yet, or never.",
@@ -26,15 +26,19 @@ WHY = {
 }
 
 
-def choices(n: int, d: int, k: int) -> list[tuple[str, str, str]]:
+def choices(n: int, d: int, k: int, itemsize: int) -> list[tuple[str, str, str]]:
     """Return what ``"auto"`` begins with, and what it tries later: stage, algorithm and reason.
 
     Parameters
     ----------
     n, d, k : int
         Rows, features and clusters.
+    itemsize : int
+        Bytes of a number.
     """
-    matrix_units = amx.AVAILABLE and d >= MATRIX_FEATURES
-    auto = Auto(n, d, k, False, False, matrix_units, MAX_ITER, lambda algorithm: True)
+    matrix_units = tile_scores.AMX and d >= tile_scores.PREFILTER_FEATURES
+    # Rows that are in memory set no other limit to the bounds of a run.
+    allows = partial(may_take, n, k, d * itemsize, math.inf, True)
+    auto = Auto(n, d, k, False, False, matrix_units, MAX_ITER, allows)
     later = [("algorithm tried later", name, WHY[name]) for name in auto.others]
     return [("algorithm", auto.using, WHY[auto.using]), *later]

@@ -72,11 +72,6 @@ class Dataset:
         self._grid: exact.Grid | None = None
         self._magnitudes: exact.Magnitudes | None = None
 
-    @property
-    def given_weights(self) -> NDArray[np.float64] | None:
-        """The weights, or None where there are none."""
-        return None if self.weights is NONE else self.weights
-
     def attach(self, rows: NDArray | None) -> None:
         """Replace dense rows: None drops them, the same rows come back later."""
         self.X = self.source = None if rows is None else as_writable(rows)
