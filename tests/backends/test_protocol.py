@@ -41,10 +41,10 @@ class Late:
     def __getattr__(self, name):
         return getattr(self.engine, name)
 
-    def start(self, centers, algorithm, settles=True, max_iter=300):
-        self.engine.start(centers, algorithm, settles, max_iter)
+    def start(self, centers, algorithm, empty_stops=True, max_iter=300):
+        self.engine.start(centers, algorithm, empty_stops, max_iter)
         self.states, self.stuck, self.in_flight = {}, False, 0
-        self.settles = settles
+        self.empty_stops = empty_stops
 
     def iterate(self, inertia):
         self.in_flight += 1
@@ -52,7 +52,7 @@ class Late:
         if self.stuck:
             return Queued(self, None)
         report = self.engine.iterate(inertia).result()
-        self.stuck = report.n_empty > 0 and self.settles
+        self.stuck = report.n_empty > 0 and self.empty_stops
         self.states[report.iteration] = {
             name: copy.copy(getattr(self.engine, name)) for name in STATE
         }

@@ -161,21 +161,21 @@ def streams(device: str, X: Any) -> AbstractContextManager[Sequence[StreamContex
 
 @contextmanager
 def batch_groups(
-    device: str, X: Any, n_clusters: int, settles: bool, starts: Any = None
+    device: str, X: Any, n_clusters: int, empty_stops: bool, starts: Any = None
 ) -> Iterator[Iterable[dict[int, Engine]]]:
     """Open the groups of a batch's members whose iterations are computed together: on a GPU.
 
     Each group is an engine for each of its members, by number.  Start all of them before the first
-    report is waited for; ask for an inertia when all have come to their end.  They settle no empty
-    clusters: a member that has some, and `settles`, goes no further and is to be fitted by itself,
-    as are those that are in no group.
+    report is waited for; ask for an inertia when all have come to their end.  They fill no empty
+    clusters: a member that has some, and `empty_stops`, goes no further and is to be fitted by
+    itself, as are those that are in no group.
 
     Parameters
     ----------
     device, X
         As in :func:`choose`; without weights.
     n_clusters : int
-    settles : bool
+    empty_stops : bool
         As in :meth:`Engine.start`.
     starts : array of shape (members, n_clusters, n_features), optional
         Beside X, in float32: where members will be started, if that is known.  A member whose
@@ -189,7 +189,7 @@ def batch_groups(
         name = load("lloydia.backends.cuda.runtime.devices").find(name, X)
         member = load("lloydia.backends.cuda.batched.item")
     with load("lloydia.backends.cuda.runtime.own_device").on(name):
-        yield member.groups(name, X, n_clusters, settles, starts)
+        yield member.groups(name, X, n_clusters, empty_stops, starts)
 
 
 def _gpu_name(device: str, there: bool) -> str:

@@ -16,7 +16,7 @@ Two properties make every engine give the same bits; the first makes them compos
   oldest.  An engine with a lag keeps the centres of that many iterations, and
   :meth:`Engine.rewind` makes one of them current; an iteration that follows one with empty
   clusters must change nothing until the loop has dealt with it (it rewinds to it), unless the run
-  was started with ``settles=False``.
+  was started with ``empty_stops=False``.
 """
 
 from __future__ import annotations
@@ -276,14 +276,18 @@ class Engine(Abilities, Protocol):
     # -- a run -------------------------------------------------------------------------------
 
     def start(
-        self, centers: NDArray, algorithm: str, settles: bool = True, max_iter: int = UNLIMITED
+        self,
+        centers: NDArray,
+        algorithm: str,
+        empty_stops: bool = True,
+        max_iter: int = UNLIMITED,
     ) -> None:
         """Begin a run from these centres, with labels and bounds forgotten.
 
-        `settles` is whether the loop will deal with empty clusters: if not, iterations after one
-        with empty clusters go on.  The run ends after `max_iter` iterations at the latest: what
-        takes longer to pay is not begun, and what follows the last may be queued with it.  What
-        :meth:`labels` and :meth:`centers` returned stays as it is.
+        `empty_stops` says whether a run stops at an iteration with empty clusters, which the loop
+        then fills; if not, iterations go on.  The run ends after `max_iter` iterations at the
+        latest: what takes longer to pay is not begun, and what follows the last may be queued with
+        it.  What :meth:`labels` and :meth:`centers` returned stays as it is.
         """
 
     def iterate(self, inertia: bool) -> Late:

@@ -136,7 +136,11 @@ class Part(Protocol):
     # -- a run -----------------------------------------------------------------------------------
 
     def start(
-        self, centers: NDArray, algorithm: str, settles: bool = True, max_iter: int = UNLIMITED
+        self,
+        centers: NDArray,
+        algorithm: str,
+        empty_stops: bool = True,
+        max_iter: int = UNLIMITED,
     ) -> None:
         """Begin a run."""
 

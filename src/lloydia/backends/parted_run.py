@@ -26,7 +26,7 @@ class PartedRun(Protocol):
 
     lag: int
 
-    def start(self, centers: NDArray, algorithm: str, settles: bool, max_iter: int) -> None: ...
+    def start(self, centers: NDArray, algorithm: str, empty_stops: bool, max_iter: int) -> None: ...
     def iterate(self, inertia: bool) -> Late: ...
     def rewind(self, iteration: int) -> None: ...
     def empty_clusters(self) -> NDArray[np.int64]: ...
@@ -70,10 +70,10 @@ class HostRun:
         self.latest: float | None = None
         self.largest_cost: float | None = None
 
-    def start(self, centers: NDArray, algorithm: str, settles: bool, max_iter: int) -> None:
+    def start(self, centers: NDArray, algorithm: str, empty_stops: bool, max_iter: int) -> None:
         self.current = self.used = np.ascontiguousarray(centers, dtype=self.rows.dtype)
         self.iteration, self.step = 0, None
-        self.rows.group.each("start", self.current, algorithm, settles, max_iter)
+        self.rows.group.each("start", self.current, algorithm, empty_stops, max_iter)
 
     def iterate(self, inertia: bool) -> Late:
         self.used = self.current

@@ -152,9 +152,13 @@ class Parts(Engine):
     # -- a run -------------------------------------------------------------------------------
 
     def start(
-        self, centers: NDArray, algorithm: str, settles: bool = True, max_iter: int = UNLIMITED
+        self,
+        centers: NDArray,
+        algorithm: str,
+        empty_stops: bool = True,
+        max_iter: int = UNLIMITED,
     ) -> None:
-        self.run.start(centers, algorithm, settles, max_iter)
+        self.run.start(centers, algorithm, empty_stops, max_iter)
         self.lag = self.run.lag
 
     def iterate(self, inertia: bool) -> Late:

@@ -120,7 +120,11 @@ class Reference(Engine):
     # -- a run -------------------------------------------------------------------------------
 
     def start(
-        self, centers: NDArray, algorithm: str, settles: bool = True, max_iter: int = UNLIMITED
+        self,
+        centers: NDArray,
+        algorithm: str,
+        empty_stops: bool = True,
+        max_iter: int = UNLIMITED,
     ) -> None:
         self.algorithm = "lloyd" if algorithm == "auto" else algorithm
         self.current = centers.astype(self.dtype)

@@ -180,9 +180,11 @@ class Batch:
         model = self.model
         inertia = model.stop is not None and model.stop.needs_inertia
         if self.weights is None and not inertia:
-            settles = model.empty != "keep"
+            empty_stops = model.empty != "keep"
             starts = None if isinstance(self.starts, np.ndarray) else self.starts
-            with batch_groups(model.device, self.X, model.n_clusters, settles, starts) as groups:
+            with batch_groups(
+                model.device, self.X, model.n_clusters, empty_stops, starts
+            ) as groups:
                 for group in groups:
                     begun = len(self.X) - len(left - self.drawn.keys())
                     if self.in_turn and sorted(group) != list(range(begun, begun + len(group))):
@@ -191,7 +193,7 @@ class Batch:
                         b: self._fit(b, None, engine, self._start(b, there=True))
                         for b, engine in group.items()
                     }
-                    ended = in_step(runs, settles)
+                    ended = in_step(runs, empty_stops)
                     # Queue all copies before waiting for any result.
                     put(self.centers, {b: group[b].centers() for b in ended})
                     put(self.labels, {b: group[b].labels() for b in ended})

@@ -38,7 +38,7 @@ def fit(
     began = time.perf_counter()
     engine = choose("cpu", X, None, threads)
     check_range(engine, None, centers)
-    engine.start(centers, "auto", settles=False, max_iter=max_iter)
+    engine.start(centers, "auto", empty_stops=False, max_iter=max_iter)
     over = False
     while not over:
         report = engine.iterate(watch.needs_inertia).result()

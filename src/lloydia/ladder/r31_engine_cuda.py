@@ -46,7 +46,7 @@ def fit(
     began = time.perf_counter()
     engine = choose("cuda", placed, None, None)
     check_range(engine, None, centers)
-    engine.start(centers, "lloyd", settles=False)
+    engine.start(centers, "lloyd", empty_stops=False)
     # Iterations past the end must leave the labels of the last: past strict convergence they do.
     lag = engine.lag if rule is None or rule == Labels() else 0
     waiting: deque[Late] = deque()

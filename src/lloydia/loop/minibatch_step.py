@@ -119,7 +119,7 @@ def stepped(
     """
     old, counts = centers.values, centers.counts
     fresh: NDArray
-    engine.start(old, "lloyd", settles=False, max_iter=1)
+    engine.start(old, "lloyd", empty_stops=False, max_iter=1)
     report = engine.iterate(True).result()
     engine.rewind(report.iteration)
     if weights is None:

@@ -156,12 +156,12 @@ def steps(
     OtherDataError
         If `halt` does not belong to these data.
     """
-    settles, costed = empty != "keep", history or rule.needs_inertia
+    empty_stops, costed = empty != "keep", history or rule.needs_inertia
     # The engine counts iterations from its own start, which is this many later than the run's.
     before = halt.iteration - 1 if halt else 0
     watched = costed or halt is not None or on_iteration is not None
     engine.tolerance = NEVER if watched else tolerance_of(rule)
-    engine.start(centers, algorithm, settles, max_iter - before)
+    engine.start(centers, algorithm, empty_stops, max_iter - before)
     shown_to, costs = watchers(), list(halt.costs) if halt and costed else []
     queue = _Queue(
         engine,
@@ -183,7 +183,7 @@ def steps(
             # None of the iterations finished so far ends the run.
             continue
         report, own, fixed, relocated = found, found.iteration, found.n_changed == 0, 0
-        if report.n_empty and settles:
+        if report.n_empty and empty_stops:
             queue.go_back(own)
             report, relocated = settle(engine, report._replace(iteration=before + own), empty)
         if before or report.inertia is not None:

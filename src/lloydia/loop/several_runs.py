@@ -31,10 +31,10 @@ def about(member: int) -> Iterator[None]:
         raise
 
 
-def in_step(runs: dict[int, Run], settles: bool) -> dict[int, Run]:
+def in_step(runs: dict[int, Run], empty_stops: bool) -> dict[int, Run]:
     """Make the iterations of several runs in step; return the runs that are ready for `outcome`.
 
-    With `settles`, a run with empty clusters is closed and not returned.
+    With `empty_stops`, a run with empty clusters is closed and not returned.
     """
     going, ended = dict(runs), {}
     while going:
@@ -51,7 +51,7 @@ def in_step(runs: dict[int, Run], settles: bool) -> dict[int, Run]:
             report.begin()
         for b, report in late.items():
             found = report.result()
-            if settles and found is not None and found.n_empty:
+            if empty_stops and found is not None and found.n_empty:
                 going.pop(b).close()
     return dict(sorted(ended.items()))
 

@@ -66,14 +66,14 @@ def test_memory_that_comes_back_is_known(monkeypatch):
     assert again.at == found.at
     assert again is not found
     assert other.values.tolist() == series_of([launch_in(second)]).values.tolist()
-    assert all(series.kept is None for series in plan.placed.values())
+    assert all(series.kept is None for series in plan.by_addresses.values())
     # One part elsewhere is other memory.
     mixed = [second[0], *first[1:]]
     assert plan.launches(mixed).values.tolist() == series_of([launch_in(mixed)]).values.tolist()
     monkeypatch.setattr(plans, "PLACES", 2)
     third = memory()
     assert plan.launches(third).values.tolist() == series_of([launch_in(third)]).values.tolist()
-    assert len(plan.placed) <= 2
+    assert len(plan.by_addresses) <= 2
 
 
 def test_scratch_elsewhere_is_other_memory(monkeypatch):
@@ -140,10 +140,10 @@ def test_a_plan_keeps_no_memory():
 def test_only_so_many_are_kept(monkeypatch):
     kept: dict = {}
     monkeypatch.setattr(plans, "_plans", kept)
-    for key in range(plans.MOST + 3):
+    for key in range(plans.MAX_PLANS + 3):
         plans.remember(key, Plan([], []))
         assert key in kept
-    assert len(kept) <= plans.MOST
+    assert len(kept) <= plans.MAX_PLANS
 
 
 class Owner:

@@ -101,7 +101,11 @@ class CPU(Engine):
     n_rechecked = property(lambda self: self.run.n_rechecked)
 
     def start(
-        self, centers: NDArray, algorithm: str, settles: bool = True, max_iter: int = UNLIMITED
+        self,
+        centers: NDArray,
+        algorithm: str,
+        empty_stops: bool = True,
+        max_iter: int = UNLIMITED,
     ) -> None:
         self.seeder.forget()
         self.run.start(centers, algorithm, max_iter)

@@ -132,7 +132,11 @@ class CPUPart:
     # -- a run -------------------------------------------------------------------------------
 
     def start(
-        self, centers: NDArray, algorithm: str, settles: bool = True, max_iter: int = UNLIMITED
+        self,
+        centers: NDArray,
+        algorithm: str,
+        empty_stops: bool = True,
+        max_iter: int = UNLIMITED,
     ) -> None:
         self.seeder.forget()
         self.run.start(centers, algorithm, max_iter)

@@ -133,12 +133,12 @@ class CUDA(Seeds, Engine):
         self,
         centers: NDArray | torch.Tensor,
         algorithm: str,
-        settles: bool = True,
+        empty_stops: bool = True,
         max_iter: int = UNLIMITED,
     ) -> None:
         with current(self.device):
             self.forget_seeds()
-            request = request_run(self.data, centers, settles, max_iter, self.tolerance)
+            request = request_run(self.data, centers, empty_stops, max_iter, self.tolerance)
             renewed, self._renewed = self._renewed, False
             if renewed and self._recorded == recorded_facts(self.data, request):
                 if self.iterations.restart(request):

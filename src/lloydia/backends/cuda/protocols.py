@@ -112,7 +112,7 @@ class IterationState(Protocol):
         See :mod:`device_functions.iteration_report`.
     run_state : int32 tensor
         See :mod:`device_functions.run_state`.
-    settles : int
+    empty_stops : int
         1: iterations end at one with empty clusters; or 0.
     """
 
@@ -125,7 +125,7 @@ class IterationState(Protocol):
     @property
     def run_state(self) -> torch.Tensor: ...
     @property
-    def settles(self) -> int: ...
+    def empty_stops(self) -> int: ...
 
 
 class RunEnding(SupportsFloat, Protocol):

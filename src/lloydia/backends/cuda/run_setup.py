@@ -40,7 +40,7 @@ class RunRequest(NamedTuple):
     ----------
     centers : ndarray of shape (k, d), or tensor on the device
         The start.
-    settles : bool
+    empty_stops : bool
         Whether iterations end at one with empty clusters.
     max_iter : int
     tolerance : float
@@ -48,7 +48,7 @@ class RunRequest(NamedTuple):
     """
 
     centers: NDArray | torch.Tensor
-    settles: bool
+    empty_stops: bool
     max_iter: int
     tolerance: float
 
@@ -66,7 +66,7 @@ class RunRequest(NamedTuple):
 def request_run(
     data: Dataset,
     centers: NDArray | torch.Tensor,
-    settles: bool = True,
+    empty_stops: bool = True,
     max_iter: int = UNLIMITED,
     tolerance: float = NEVER,
 ) -> RunRequest:
@@ -81,7 +81,7 @@ def request_run(
     else:
         # Its own, whatever becomes of the caller's, if it may be needed again.
         start = (np.array if data.low else np.asarray)(centers, dtype=data.dtype, order="C")
-    return RunRequest(start, settles, max_iter, tolerance)
+    return RunRequest(start, empty_stops, max_iter, tolerance)
 
 
 def measures(data: Dataset) -> bool:
@@ -98,7 +98,7 @@ def guesses(data: Dataset) -> bool:
 def recorded_facts(data: Dataset, request: RunRequest) -> tuple:
     """Return what the recordings of a run depend on, but for addresses and the rows' shape."""
     grid = data.grid
-    return request.k, request.settles, request.limited, grid.bits, grid.n_limbs, grid.recover
+    return request.k, request.empty_stops, request.limited, grid.bits, grid.n_limbs, grid.recover
 
 
 # -- the run ---------------------------------------------------------------------------------------
@@ -130,7 +130,7 @@ def build(data: Dataset, request: RunRequest) -> tuple[Run, int]:
     if data.fp16_rows is None:
         # The device stores them while the host goes on.
         data.halve(later=isinstance(request.centers, torch.Tensor))
-    run = TensorRun(data, request.centers.shape, lag, request.settles)
+    run = TensorRun(data, request.centers.shape, lag, request.empty_stops)
     run.begin(request.centers, request.tolerance)
     return run, lag
 
@@ -138,7 +138,7 @@ def build(data: Dataset, request: RunRequest) -> tuple[Run, int]:
 def _low_run(data: Dataset, request: RunRequest, n_slots: int, per_batch: int) -> LowRun:
     """Return a run over few features."""
     grid = None if data.unchecked else data.fixed_point_grid
-    run = LowRun(data, grid, request.centers, n_slots, request.settles)
+    run = LowRun(data, grid, request.centers, n_slots, request.empty_stops)
     run.launches_per_batch = per_batch
     if request.limited:
         run.variance = data.variance = _variance_of(data, run, request.tolerance)

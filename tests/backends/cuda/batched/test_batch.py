@@ -23,8 +23,8 @@ def members(size, n, d, dtype="float32"):
     return X * np.array([2.0, 0.125, 1.0, 100.0])[:size, None, None].astype(dtype)
 
 
-def grouped(X, k=3, settles=True):
-    with batch_groups("cuda", X, k, settles) as groups:
+def grouped(X, k=3, empty_stops=True):
+    with batch_groups("cuda", X, k, empty_stops) as groups:
         return [sorted(group) for group in groups]
 
 

@@ -92,7 +92,7 @@ class Steps:
         lists = rows, old, new, self.counts[0], ambiguous, self.counts[1], self.room, states
         assign_kernel[(self.programs,)](
             self.rows, n, self.k, self.labels, self.numbers, self.table, self.state, self.cost,
-            *lists, d=d, FEW=self.k <= TOGETHER.value,
+            *lists, d=d, ONE_GROUP=self.k <= TOGETHER.value,
         )  # fmt: skip
         recheck_kernel[(self.programs,)](
             self.rows, self.k, self.labels, current, self.state, self.cost, *lists, d=d

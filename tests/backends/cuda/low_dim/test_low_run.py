@@ -124,7 +124,7 @@ def test_what_was_queued_for_the_end_is_forgotten_where_a_rule_ends_a_run_before
 def test_clusters_without_a_row_are_known_at_the_end():
     X = np.repeat(blobs(2, 2, "float32"), 9, axis=0)
     engine = choose("cuda", X, None, None)
-    engine.start(np.vstack([X[:1], X[-1:], X[:1] + 99]), "lloyd", settles=False, max_iter=1)
+    engine.start(np.vstack([X[:1], X[-1:], X[:1] + 99]), "lloyd", empty_stops=False, max_iter=1)
     engine.iterate(False).result()
     engine.rewind(1)
     engine.assign()
@@ -250,13 +250,13 @@ def test_iterations_are_passed_over_on_the_own_device(monkeypatch):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_a_desk_is_left_as_it_was_found(dtype):
-    X, desk = blobs(300, 8, dtype), low_grid.desk_of(torch.device("cpu"))
+    X, desk = blobs(300, 8, dtype), low_grid.staging_of(torch.device("cpu"))
     refused = X.copy()
     refused[7, 5] = np.nan
     for rows in (X, refused, X):
         with pytest.raises(ValueError, match="NaN") if rows is refused else nullcontext():
             KMeans(3, device="cuda", init=X[:3]).fit(rows)
-        assert low_grid.desk_of(torch.device("cpu")) is desk
+        assert low_grid.staging_of(torch.device("cpu")) is desk
         assert not desk.any()
 
 
@@ -273,7 +273,7 @@ def streams(monkeypatch):
 
 def test_what_does_not_take_turns_meets_at_desks_of_its_own(streams):
     def desks():
-        return [low_grid.desk_of(torch.device("cuda", number)) for number in (0, 1, 0)]
+        return [low_grid.staging_of(torch.device("cuda", number)) for number in (0, 1, 0)]
 
     first, second, again = desks()
     assert first is again
@@ -291,11 +291,11 @@ def test_two_threads_meet_at_one_desk(streams, monkeypatch):
     def zeros(size, **about):
         if not quicker:  # While one makes a desk, another does.
             quicker.append(None)
-            quicker[0] = low_grid.desk_of(device)
+            quicker[0] = low_grid.staging_of(device)
         return np.zeros(size)
 
     monkeypatch.setattr(torch, "zeros", zeros)
-    assert low_grid.desk_of(device) is quicker[0]
+    assert low_grid.staging_of(device) is quicker[0]
 
 
 @pytest.mark.parametrize("d", [1, 3, 8])

@@ -21,7 +21,7 @@ ROWS = 128
 @triton.jit(do_not_specialize=["n", "k"])
 def certify_all(
     X, n, centers, k, numbers, table, found, certain,
-    d: tl.constexpr, FEW: tl.constexpr, ROWS: tl.constexpr,
+    d: tl.constexpr, ONE_GROUP: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
     kind: tl.constexpr = tl.float64 if X.dtype.element_ty == tl.float64 else tl.float32
     frame = frame_at(numbers, kind, d)
@@ -30,7 +30,7 @@ def certify_all(
     for first in range(0, n, ROWS):
         rows = first + tl.arange(0, ROWS)
         y = framed(features(X, rows * d, rows < n, d), frame, d)
-        label, sure = certify(y, table, line_of(table), k, d, FEW)
+        label, sure = certify(y, table, line_of(table), k, d, ONE_GROUP)
         tl.store(found + rows, label, mask=rows < n)
         tl.store(certain + rows, sure.to(tl.int32), mask=rows < n)
 
@@ -44,7 +44,7 @@ def certified(X, centers, origin, scale):
     table = torch.full((table_size(k, d),), float("nan"), device=there)
     certify_all[(1,)](
         torch.from_numpy(X).to(there), n, torch.from_numpy(centers).to(there), k, numbers, table,
-        found, certain, d=d, FEW=k <= TOGETHER.value, ROWS=ROWS, **EXACT,
+        found, certain, d=d, ONE_GROUP=k <= TOGETHER.value, ROWS=ROWS, **EXACT,
     )  # fmt: skip
     return found.cpu().numpy(), certain.cpu().numpy() > 0
 

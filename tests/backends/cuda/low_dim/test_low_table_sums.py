@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lloydia.backends import choose
-from lloydia.backends.cuda.low_dim.table_sums import held_limbs
+from lloydia.backends.cuda.low_dim.table_sums import table_limbs
 from lloydia.backends.cuda.update.shared_table import all_asm, all_operands
 from lloydia.exact import sums
 from ptx import evaluate
@@ -45,7 +45,7 @@ def test_sums_after_every_iteration_are_those_of_the_host(kind, d, k, dtype, n, 
     X = rows_of(kind, n, d, dtype)
     engine = choose("cuda", X, None, None)
     engine.start(X[:k].astype("float64" if dtype == "float64" else "float32"), "lloyd")
-    held = held_limbs(dtype == "float64")
+    held = table_limbs(dtype == "float64")
     assert (engine.run.shape.copies > 0) == there
     limbs = sums.limbs(X, None, sums.Grid.choose(sums.Magnitudes.of(X), X.dtype))
     assert (limbs[held:] != 0).any() == (kind in ("some left", "vanishing")) or not there

@@ -33,7 +33,7 @@ def reports(changed, empty, shifts, rechecked=0):
 
 
 @pytest.mark.parametrize(
-    ("changed", "empty", "shifts", "settles", "count"),
+    ("changed", "empty", "shifts", "empty_stops", "count"),
     [
         ([9, 8, 7, 6], [0, 0, 0, 0], [4.0, 3.0, 2.0, 1.5], 1, 4),
         ([9, 0, 7, 6], [0, 0, 0, 0], [4.0, 3.0, 2.0, 1.5], 1, 1),
@@ -44,15 +44,15 @@ def reports(changed, empty, shifts, rechecked=0):
         ([9], [0], [4.0], 1, 1),
     ],
 )
-def test_iterations_that_end_nothing(changed, empty, shifts, settles, count):
+def test_iterations_that_end_nothing(changed, empty, shifts, empty_stops, count):
     found = reports(changed, empty, shifts, rechecked=np.arange(1, len(changed) + 1))
     each = [
-        one.changed > 0 and one.shift > 1.0 and not (settles and one.empty)
+        one.changed > 0 and one.shift > 1.0 and not (empty_stops and one.empty)
         for one in map(status_of, found)
     ]
     last = changed[count - 1] if count else 0
     expected = ContinuingIterations(count, sum(range(1, count + 1)), 0, last, False in each)
-    assert continuing_iterations(found, settles, 1.0) == expected
+    assert continuing_iterations(found, empty_stops, 1.0) == expected
     assert count == (each.index(False) if False in each else len(each))
 
 

@@ -28,8 +28,8 @@ STRIP = 512
 
 DIGIT = 12
 
-# Digits of a position, for up to FEW_FEATURES features and for more.
-FEW_FEATURES, DIGITS = 4, (2, 3)
+# Digits of a position, for up to FINE_FEATURES features and for more.
+FINE_FEATURES, DIGITS = 4, (2, 3)
 
 # Nanoseconds a row, for counting and placing: both passes must use the same blocks.
 PLACING = 3.0
@@ -51,8 +51,8 @@ def curve_order(X: NDArray, each_block: EachBlock) -> NDArray:
     """
     n, d = X.shape
     n_used = min(d, 64)
-    kind = np.uint32 if n_used <= FEW_FEATURES else np.uint64
-    bits = max(1, min(DIGIT * DIGITS[n_used > FEW_FEATURES] // n_used, 16))
+    kind = np.uint32 if n_used <= FINE_FEATURES else np.uint64
+    bits = max(1, min(DIGIT * DIGITS[n_used > FINE_FEATURES] // n_used, 16))
     low, inverse = frame(X[:, :n_used], bits)
     keys = np.empty(n, kind)
     each_block(lambda t, a, b: positions(X, a, b, low, inverse, bits, keys), 2.0 + bits * n_used)

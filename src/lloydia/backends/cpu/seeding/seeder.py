@@ -77,8 +77,8 @@ class Seeder:
     @property
     def may_sketch(self) -> bool:
         """Whether there is memory for sketches of the rows, and they are dense."""
-        narrow = self.dataset.n_features <= MAX_SKETCHED_FEATURES
-        return not self.dataset.sparse and narrow and self.spare >= SKETCH_BYTES
+        few_features = self.dataset.n_features <= MAX_SKETCHED_FEATURES
+        return not self.dataset.sparse and few_features and self.spare >= SKETCH_BYTES
 
     def seed_start(self) -> float:
         self.n_tiles = -(-self.dataset.n_samples // TILE)

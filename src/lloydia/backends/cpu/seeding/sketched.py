@@ -66,11 +66,11 @@ def flag_tile(tile, n, first, m, sketched, candidates, bound, limits, masks):
 
 @subroutine
 def reduce_pairs(
-    start, rows, names, m, D, nearest, weights, low, high, lowered, improves, reductions
+    start, rows, names, m, D, nearest, weights, low, high, improved, improves, reductions
 ):  # fmt: skip
     """Add to `reductions` what some pairs take off the integers, and note the rows they lower.
 
-    `lowered` has a bit for each row of each group of the tile, `improves` those of its candidates.
+    `improved` has a bit for each row of each group of the tile, `improves` those of its candidates.
     """
     for q in upto(m):
         i, c = rows[q], names[q]
@@ -79,9 +79,9 @@ def reduce_pairs(
             w = weights[i] if len(weights) else 1.0
             reductions[c] += fixed(near, w, low, high) - fixed(D[q], w, low, high)
             p, bit = i - start, np.int64(1) << ((i - start) % GROUP)
-            before = improves[p] if lowered[p // GROUP] & bit else np.uint32(0)
+            before = improves[p] if improved[p // GROUP] & bit else np.uint32(0)
             improves[p] = before | np.uint32(1) << np.uint32(c)
-            lowered[p // GROUP] |= bit
+            improved[p // GROUP] |= bit
 
 
 @kernel(**LEAN)
@@ -119,12 +119,12 @@ def evaluate_candidates(
     n, n_evaluated = len(nearest), 0
     limits, masks = local(np.float32, GROUP), local(np.int64, N_MASKS)
     rows, names, D = local(np.int64, LANES), local(np.int64, LANES), local(np.float64, LANES)
-    lowered, improves = local(np.int64, GROUPS), local(np.uint32, TILE)
+    improved, improves = local(np.int64, GROUPS), local(np.uint32, TILE)
     for tile in upto(first, last):
         start, waiting = tile * TILE, 0
         flag_tile(tile, n, 0, m, sketched, candidates, bound, limits, masks)
         for g in upto(GROUPS):
-            lowered[g] = 0
+            improved[g] = 0
         for c in upto(m):
             for g in upto(GROUPS):
                 mask = masks[g * MAX_CANDIDATES + c]
@@ -137,20 +137,20 @@ def evaluate_candidates(
                         evaluate_pairs(X, centers, rows, names, waiting, D)
                         reduce_pairs(
                             start, rows, names, waiting, D, nearest, weights, low, high,
-                            lowered, improves, reductions,
+                            improved, improves, reductions,
                         )  # fmt: skip
                         n_evaluated += waiting
                         waiting = 0
         if waiting:
             evaluate_pairs(X, centers, rows, names, waiting, D)
             reduce_pairs(
-                start, rows, names, waiting, D, nearest, weights, low, high, lowered, improves,
+                start, rows, names, waiting, D, nearest, weights, low, high, improved, improves,
                 reductions,
             )  # fmt: skip
             n_evaluated += waiting
         n_hits = 0
         for g in upto(GROUPS):
-            mask = lowered[g]
+            mask = improved[g]
             while mask != 0:
                 p = g * GROUP + lowest_bit(np.uint64(mask))
                 hits[start + n_hits] = np.uint32(p) << np.uint32(MAX_CANDIDATES) | improves[p]

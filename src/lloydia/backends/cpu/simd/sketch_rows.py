@@ -38,7 +38,7 @@ def _splat(builder, scalar, kind):
     return builder.shuffle_vector(one, nothing, ir.Constant(_INTS, [0] * LANES))
 
 
-def _widened_dot(builder, total, a, b):
+def _float32_dot(builder, total, a, b):
     """Return a total and, lane by lane, the products of two pairs, on any processor."""
     name = f"llvm.fmuladd.v{LANES}f32"
     kind = ir.FunctionType(_FLOATS, [_FLOATS] * 3)
@@ -51,7 +51,7 @@ def _widened_dot(builder, total, a, b):
 
 
 # Matrix units or not: this is the instruction for vectors.
-_dot = dot_pairs.dot if compiled_for("avx512bf16") else _widened_dot
+_dot = dot_pairs.dot if compiled_for("avx512bf16") else _float32_dot
 
 
 @intrinsic

@@ -49,7 +49,7 @@ class Batch:
     ----------
     rows : BatchRows
     k : int
-    settles : bool
+    empty_stops : bool
         Whether empty clusters end what is queued of an item.
     starts : torch.Tensor of shape (batch_size, k, d), optional
         Where all items will be started, with :meth:`assign_ahead` before they are.
@@ -61,12 +61,12 @@ class Batch:
         self,
         rows: BatchRows,
         k: int,
-        settles: bool,
+        empty_stops: bool,
         starts: torch.Tensor | None = None,
         bounds: torch.Tensor | None = None,
     ) -> None:
         self.rows = rows
-        self.run = BatchRun(rows, k, SLOTS, settles)
+        self.run = BatchRun(rows, k, SLOTS, empty_stops)
         self.k, self.name = k, f"cuda:{rows.device.index or 0}"
         self.scanning, self.updating = Recording(), Recording()
         self.starts: list[Any] = [None] * rows.batch_size
@@ -214,7 +214,7 @@ class Batch:
         """The mean over features of the variance of each item; ask after an iteration."""
         rows = self.rows
         # The centre of all rows as one cluster, whatever their labels: integers add up.
-        one = BatchRun(rows, 1, SLOTS, settles=False)
+        one = BatchRun(rows, 1, SLOTS, empty_stops=False)
         sums = self.run.sums.sum(dim=2, keepdim=True)
         queue_finish(sums, rows.fixed_point_grid, one, rows.batch_size)
         totals = self._totals(torch.zeros_like(self.run.labels), one.current)
@@ -234,7 +234,7 @@ class Batch:
 
 
 def batches(
-    device: str, X: Any, k: int, settles: bool, starts: torch.Tensor | None
+    device: str, X: Any, k: int, empty_stops: bool, starts: torch.Tensor | None
 ) -> Iterator[tuple[list[int], Batch]]:
     """Yield the batches that items are fitted in, with their numbers.
 
@@ -246,7 +246,7 @@ def batches(
     device : str
     X : torch.Tensor on the device, or ndarray: shape (batch_size, n, d)
     k : int
-    settles : bool
+    empty_stops : bool
         As of :class:`Batch`.
     starts : float32 tensor on the device, of shape (batch_size, k, d), or None
         Where items will be started, if that is known.
@@ -260,16 +260,20 @@ def batches(
         part = X[first : first + size]
         rows = part.contiguous() if there else to_device(np.asarray(part), home)
         own = None if starts is None else starts[first : first + size].contiguous()
-        made_of = partial(_batch, k, settles, own)
+        made_of = partial(_batch, k, empty_stops, own)
         for numbers, batch in alike(rows, made_of, Batch.assign_ahead):
             yield [first + i for i in numbers], batch
 
 
 def _batch(
-    k: int, settles: bool, starts: torch.Tensor | None, rows: BatchRows, bounds: torch.Tensor | None
+    k: int,
+    empty_stops: bool,
+    starts: torch.Tensor | None,
+    rows: BatchRows,
+    bounds: torch.Tensor | None,
 ) -> Batch:
     """Return the batch of rows; those without bounds are not all that the starts are for."""
-    return Batch(rows, k, settles, starts, bounds)
+    return Batch(rows, k, empty_stops, starts, bounds)
 
 
 def largest_batch(X: Any, k: int, device: torch.device, copied: bool) -> int:

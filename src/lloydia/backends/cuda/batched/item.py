@@ -88,7 +88,7 @@ class BatchItem(Seeds, Abilities):
         return self.batch.mean_variances[self.number]
 
     def start(
-        self, centers: Any, algorithm: str, settles: bool = True, max_iter: int = UNLIMITED
+        self, centers: Any, algorithm: str, empty_stops: bool = True, max_iter: int = UNLIMITED
     ) -> None:
         self.forget_seeds()
         self.queued = 0
@@ -136,11 +136,11 @@ class BatchItem(Seeds, Abilities):
 
 
 def groups(
-    device: str, X: Any, k: int, settles: bool, starts: torch.Tensor | None
+    device: str, X: Any, k: int, empty_stops: bool, starts: torch.Tensor | None
 ) -> Iterator[dict[int, BatchItem]]:
     """Yield the engines of items that are iterated together, by number.
 
     The parameters are those of :func:`lloydia.backends.cuda.batched.batch.batches`.
     """
-    for numbers, batch in batches(device, X, k, settles, starts):
+    for numbers, batch in batches(device, X, k, empty_stops, starts):
         yield {b: BatchItem(batch, i) for i, b in enumerate(numbers)}

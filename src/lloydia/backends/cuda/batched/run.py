@@ -41,7 +41,7 @@ class BatchRun:
     k : int
     n_slots : int
         Iterations whose centres and reports are kept.
-    settles : bool
+    empty_stops : bool
         Whether the iterations of an item end at one with empty clusters.
 
     Attributes
@@ -53,8 +53,8 @@ class BatchRun:
     run_state : int32 (batch_size * SIZE,)
     """
 
-    def __init__(self, rows: BatchRows, k: int, n_slots: int, settles: bool) -> None:
-        self.rows, self.k, self.settles, self.n_slots = rows, k, int(settles), n_slots
+    def __init__(self, rows: BatchRows, k: int, n_slots: int, empty_stops: bool) -> None:
+        self.rows, self.k, self.empty_stops, self.n_slots = rows, k, int(empty_stops), n_slots
         shape, total = (rows.batch_size, k, rows.n_features), rows.batch_size * rows.n_samples
         new, whole = {"device": rows.device}, {"device": rows.device, "dtype": torch.int32}
         self.current = torch.empty(shape, dtype=rows.wide, **new)
@@ -81,7 +81,7 @@ class BatchRun:
     @property
     def key(self) -> tuple:
         """What launches depend on of it, but for its memory."""
-        return self.k, self.n_slots, self.settles
+        return self.k, self.n_slots, self.empty_stops
 
     @property
     def buffers(self) -> list[torch.Tensor]:

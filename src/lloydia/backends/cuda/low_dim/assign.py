@@ -44,7 +44,7 @@ def load_block(X, labels, n, labelled, block, d: tl.constexpr):
 )  # fmt: skip
 def assign_kernel(
     X, n, k, labels, numbers, table, run_state, cost, changed_rows, changed_old, changed_new,
-    n_changed, ambiguous_rows, n_ambiguous, room, states, d: tl.constexpr, FEW: tl.constexpr,
+    n_changed, ambiguous_rows, n_ambiguous, room, states, d: tl.constexpr, ONE_GROUP: tl.constexpr,
 ):  # fmt: skip
     """Label all rows whose nearest centre is certain, and list the others.
 
@@ -73,7 +73,7 @@ def assign_kernel(
         Entries that a list has room for.
     states : int
         When this runs; see :mod:`stages`.
-    FEW : bool
+    ONE_GROUP : bool
         Whether k is at most TOGETHER of :mod:`scores`.
     """
     wait_for_previous_kernel()
@@ -92,7 +92,7 @@ def assign_kernel(
             next_x, next_old, next_there = load_block(
                 X, labels, n, labelled, block + n_programs, d
             )  # fmt: skip
-            label, certain = certify(framed(x, frame, d), table, line, k, d, FEW)
+            label, certain = certify(framed(x, frame, d), table, line, k, d, ONE_GROUP)
             rows = block * ROWS + tl.arange(0, ROWS)
             changed = there & certain & (label != old)
             tl.store(labels + rows, label, mask=changed)

@@ -96,10 +96,10 @@ def tabulate(centers, frame, table, k, d: tl.constexpr):
     for first in range(0, padded, BLOCK):
         j = first + tl.arange(0, BLOCK)
         b, squares = read_centers(centers, frame, j, k, d)
-        held = (j < k) & (squares < FAR_CENTER)
+        ordinary = (j < k) & (squares < FAR_CENTER)
         entry = table + HEADER + j * PITCH
         for f in tl.static_range(d):
-            tl.store(entry + f, tl.where(held, b[f], 0.0), mask=j < padded)
+            tl.store(entry + f, tl.where(ordinary, b[f], 0.0), mask=j < padded)
         farthest = tl.maximum(farthest, tl.max(tl.where(j < k, squares, 0.0), 0))
         squares = tl.where(j < k, squares, float("inf"))
         least = tl.min(squares, 0)

@@ -20,7 +20,7 @@ from lloydia.backends.cuda.rows.magnitudes import magnitude
 from lloydia.backends.cuda.rows.totals import exponent_of
 from lloydia.backends.cuda.runtime.launching import INTERPRETED, stream_of
 
-__all__ = ["desk_of", "measure_kernel"]
+__all__ = ["measure_kernel", "staging_of"]
 
 # Integers of an extent: a power of two.
 EXTENT = tl.constexpr(2 * LOW_DIM_FEATURES)
@@ -29,15 +29,15 @@ EXTENT = tl.constexpr(2 * LOW_DIM_FEATURES)
 _desks: dict[tuple[int, int], torch.Tensor] = {}
 
 
-def desk_of(device: torch.device) -> torch.Tensor:
+def staging_of(device: torch.device) -> torch.Tensor:
     """Return where launches on the current stream meet: it is 0 between them."""
     where = (0, 0) if INTERPRETED else (device.index, stream_of(device.index))
-    desk = _desks.get(where)
-    if desk is None:
+    staging = _desks.get(where)
+    if staging is None:
         zeros = torch.zeros(2 * LOW_DIM_FEATURES + 1, dtype=torch.int64, device=device)
         # Another thread may have been quicker.
-        desk = _desks.setdefault(where, zeros)
-    return desk
+        staging = _desks.setdefault(where, zeros)
+    return staging
 
 
 @triton.jit
@@ -80,7 +80,7 @@ def measure(X, n, bounds, d: tl.constexpr, ROWS: tl.constexpr):
 
 
 @triton.jit
-def adopt(start, current, n_numbers, most, bounds, ROWS: tl.constexpr):
+def copy_start(start, current, n_numbers, most, bounds, ROWS: tl.constexpr):
     """Make the start the current centres.
 
     What has the bits of `most` or more, as float64, raises the extent to what is not finite.
@@ -148,28 +148,28 @@ def clean(zeros, n_zeros, ROWS: tl.constexpr):
 
 @triton.jit(do_not_specialize=["n", "n_zeros", "bits", "room", "k", "most"])
 def measure_kernel(
-    X, n, desk, zeros, n_zeros, bounds, bits, numbers, room, run_state, start, current, k, most,
+    X, n, staging, zeros, n_zeros, bounds, bits, numbers, room, run_state, start, current, k, most,
     d: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
     """Find the extent, the grid and the frame of all rows; adopt a start of k centres.
 
-    All of it is found at a desk of 2 d + 1 integers, which are 0 before and after: the extent, and
-    the two halves of the last where programs are counted.  Of the `zeros`, all but `bounds`,
+    `staging` are 2 d + 1 integers, which are 0 before and after: the magnitudes that programs find,
+    and the two halves of the last, where programs are counted.  Of the `zeros`, all but `bounds`,
     `numbers` and `run_state` are 0 then.  `bounds` are 2 d + 1 integers: the extent, and the limbs
     that the rows need.  Where there is no room for so many, or a row is not finite, or the start
     not below `most`, the run is stopped before it begins.
     """
     clean(zeros, n_zeros, ROWS)
-    measure(X, n, desk, d, ROWS)
-    adopt(start, current, k * d, most, desk, ROWS)
+    measure(X, n, staging, d, ROWS)
+    copy_start(start, current, k * d, most, staging, ROWS)
     # The last program to come here knows what all have found, and writes over what they cleaned.
-    if leave((desk + 2 * d).to(tl.pointer_type(tl.int32)), tl.num_programs(0)):
+    if leave((staging + 2 * d).to(tl.pointer_type(tl.int32)), tl.num_programs(0)):
         at = tl.arange(0, EXTENT)
-        found = tl.load(desk + at, mask=at < 2 * d, volatile=True)
+        found = tl.load(staging + at, mask=at < 2 * d, volatile=True)
         tl.store(bounds + at, found, mask=at < 2 * d)
-        needed = fix(X, n, desk, bits, numbers, d)
+        needed = fix(X, n, staging, bits, numbers, d)
         tl.store(bounds + 2 * d, needed.to(tl.int64))
         tl.store(run_state + STOPPED, ((needed == 0) | (needed > room)).to(tl.int32))
         # All threads have read what was found.
         tl.debug_barrier()
-        tl.store(desk + at, tl.zeros((EXTENT,), tl.int64), mask=at < 2 * d)
+        tl.store(staging + at, tl.zeros((EXTENT,), tl.int64), mask=at < 2 * d)

@@ -29,14 +29,14 @@ CELLS = 128
 
 
 @triton.jit(
-    do_not_specialize=["n_limbs", "bits", "k", "n_replicas", "n_slots", "settles"],
+    do_not_specialize=["n_limbs", "bits", "k", "n_replicas", "n_slots", "empty_stops"],
     do_not_specialize_on_alignment=[
         "sums", "bounds", "numbers", "current", "history", "report", "run_state", "limit", "table",
     ],
 )  # fmt: skip
 def means_kernel(
     sums, n_limbs, bits, bounds, numbers, k, n_replicas, current, history, n_slots, report,
-    run_state, settles, limit, table,
+    run_state, empty_stops, limit, table,
     d: tl.constexpr, COLUMNS: tl.constexpr, CLUSTERS: tl.constexpr,
 ):  # fmt: skip
     """Turn sums into centres; the last program writes the report and the next table of centres.
@@ -56,7 +56,7 @@ def means_kernel(
         The new centres, in the slot of this iteration; in the first one also those before.
     report : OUT, int64 (n_slots, HEAD + k)
     run_state : IN, OUT, int32
-    settles : int
+    empty_stops : int
         1: an iteration with empty clusters stops the run; or 0.
     limit : IN, float64 (1,)
         The run stops where the squares of the movements have at most this sum; 0: it does not.
@@ -117,7 +117,7 @@ def means_kernel(
         moved = (run_state + SHIFT).to(tl.pointer_type(tl.float64))
         tl.atomic_add(moved, all_moved, sem="relaxed")
         last = conclude(
-            n_programs, k, iteration, slot_report, n_slots, report, run_state, settles, limit,
+            n_programs, k, iteration, slot_report, n_slots, report, run_state, empty_stops, limit,
             ASSIGNED,
         )  # fmt: skip
         if last:

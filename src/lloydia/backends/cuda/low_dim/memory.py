@@ -27,10 +27,11 @@ class LowMemory:
         All of it.
     zeros : int64 (shape.n_zeros,)
         All that starts at zero: what is told, then the sums.
-    told : int64 (edges[-1],)
+    report_words : int64 (edges[-1],)
         What the host reads in one copy; its parts, between the edges, follow.
     numbers : int64 (5 (d + 1),)
-        Those of the fixed-point grid, once that is known; until then they begin where `told` does.
+        Those of the fixed-point grid, once that is known; until then they begin where
+        `report_words` does.
     bounds : int64 (2 d + 1,)
         See :func:`lloydia.backends.cuda.low_dim.grid.measure_kernel`.
     cost : int64 (COST,)
@@ -81,7 +82,7 @@ class LowMemory:
         return self.arena[edges[i] : edges[i + 1]].view(dtype)
 
     @property
-    def told(self) -> torch.Tensor:
+    def report_words(self) -> torch.Tensor:
         """What the host reads."""
         return self.zeros[: self.shape.edges[-1]]
 

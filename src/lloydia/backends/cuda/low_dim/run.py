@@ -16,14 +16,14 @@ from lloydia.backends.cuda.device_functions.barrier import resident
 from lloydia.backends.cuda.device_functions.run_state import ITERATION, STOPPED
 from lloydia.backends.cuda.low_dim.assign import assign_kernel
 from lloydia.backends.cuda.low_dim.center_table import tabulate_kernel
-from lloydia.backends.cuda.low_dim.grid import desk_of, measure_kernel
+from lloydia.backends.cuda.low_dim.grid import measure_kernel, staging_of
 from lloydia.backends.cuda.low_dim.means import CELLS, means_kernel
 from lloydia.backends.cuda.low_dim.recheck import recheck_kernel
+from lloydia.backends.cuda.low_dim.reports import LowEnding, LowReports
 from lloydia.backends.cuda.low_dim.scores import TOGETHER
 from lloydia.backends.cuda.low_dim.shape import LIMBS, shape_of
 from lloydia.backends.cuda.low_dim.stages import AT_LIMIT, ITERATING, LAST
 from lloydia.backends.cuda.low_dim.table_sums import TABLE_THREADS
-from lloydia.backends.cuda.low_dim.told import LowEnding, LowTold
 from lloydia.backends.cuda.low_dim.update import update_kernel
 from lloydia.backends.cuda.protocols import RunRows
 from lloydia.backends.cuda.rows.fixed_point_grid import FixedPointGrid
@@ -54,7 +54,7 @@ ASSIGNING, UPDATING, NARROW = 128, 128, 32
 SPARE = 1 << 20
 
 
-class LowRun(LowTold):
+class LowRun(LowReports):
     """Labels, sums and centres: what the kernels read and write.
 
     An iteration is four kernels: :mod:`assign`, :mod:`recheck`, :mod:`update` and :mod:`means`.
@@ -70,7 +70,7 @@ class LowRun(LowTold):
         and stays as it is until that was waited for.
     n_slots : int
         Iterations whose centres and reports are kept.
-    settles : bool
+    empty_stops : bool
         Whether iterations end at one with empty clusters.
 
     Attributes
@@ -96,10 +96,14 @@ class LowRun(LowTold):
         fixed_point_grid: FixedPointGrid | None,
         centers: NDArray | torch.Tensor,
         n_slots: int,
-        settles: bool,
+        empty_stops: bool,
     ) -> None:
         # The engine knows of its run: if both knew each other, their memory would stay a while.
-        self.rows, self.fixed_point_grid, self.settles = proxy(rows), fixed_point_grid, int(settles)
+        self.rows, self.fixed_point_grid, self.empty_stops = (
+            proxy(rows),
+            fixed_point_grid,
+            int(empty_stops),
+        )
         n, (k, d), device = rows.n_samples, centers.shape, rows.device
         self.k, self.n_slots = k, n_slots
         grid = None if fixed_point_grid is None else fixed_point_grid.grid
@@ -109,7 +113,7 @@ class LowRun(LowTold):
             n, d, k, n_slots, LIMBS if grid is None else grid.n_limbs, self.bits,
             rows.wide.itemsize, tables, device,
         )  # fmt: skip
-        self._nothing_told()
+        self._reset()
         self.tabulated = False
         if isinstance(centers, torch.Tensor):
             self.begun, self.current = centers, torch.empty_like(centers)
@@ -223,12 +227,12 @@ class LowRun(LowTold):
         X, weights, fixed_point_grid = self.rows.X, self.rows.weights, self.fixed_point_grid
         key = (
             "low", names, self.shape, X.shape, X.dtype, X.data_ptr() % 16,
-            self.begun.data_ptr() % 16, self.settles, self.begun is self.current,
+            self.begun.data_ptr() % 16, self.empty_stops, self.begun is self.current,
             self.rows.start_limit_bits, host is None,
         )  # fmt: skip
         parts = [X, self.arena, self.current, self.begun, self.labels]
         if self._measures():
-            parts = [desk_of(self.rows.device), *parts]
+            parts = [staging_of(self.rows.device), *parts]
         if fixed_point_grid is not None:
             key += fixed_point_grid.key
             more = weights, fixed_point_grid.weights
@@ -251,7 +255,7 @@ class LowRun(LowTold):
         launch_by_key(
             measure_kernel, (X.dtype, d, X.data_ptr() % 16, self.begun.data_ptr() % 16),
             (1 if INTERPRETED else programs, 1, 1),
-            X, n, desk_of(self.rows.device), self.zeros, len(self.zeros), self.bounds,
+            X, n, staging_of(self.rows.device), self.zeros, len(self.zeros), self.bounds,
             exact.bits_a_limb(n), self.numbers, LIMBS, self.run_state,
             self.begun, self.current, self.k, self.rows.start_limit_bits, d=d, ROWS=size,
             maxnreg=REGISTERS, **EXACT,
@@ -282,7 +286,7 @@ class LowRun(LowTold):
         launch_by_key(
             assign_kernel, (X.dtype, d, self.k <= TOGETHER.value), (shape.programs, 1, 1),
             X, n, self.k, self.labels, self.numbers, self.table, self.run_state, self.cost, *lists,
-            d=d, FEW=self.k <= TOGETHER.value, maxnreg=ASSIGNING, **EXACT,
+            d=d, ONE_GROUP=self.k <= TOGETHER.value, maxnreg=ASSIGNING, **EXACT,
         )  # fmt: skip
         launch_by_key(
             recheck_kernel, (X.dtype, d), (shape.programs, 1, 1),
@@ -316,7 +320,7 @@ class LowRun(LowTold):
             means_kernel, (self.current.dtype, d), (programs, 1, 1),
             self.all_sums, self._n_limbs(), self.bits, self.bounds, self.numbers, self.k,
             shape.n_replicas, self.current, self.history, self.n_slots, self.report,
-            self.run_state, self.settles,
+            self.run_state, self.empty_stops,
             self.no_limit if self.variance is None else self.variance.limit, self.table,
             d=d, COLUMNS=columns, CLUSTERS=clusters, **EXACT,
         )  # fmt: skip
@@ -334,7 +338,7 @@ class LowRun(LowTold):
             (cost_programs(n, self.rows.device), 1, 1),
             X, n, self.k, self.labels, self.current, weights, self.cost,
             exact.bits_a_limb(n), self.seen, self.report, self.n_slots, self.run_state,
-            self.arrivals, int(assigns), self.told, self.shape.edges[-1], host, d=d,
+            self.arrivals, int(assigns), self.report_words, self.shape.edges[-1], host, d=d,
             **EXACT, **resident(RESIDENT),
         )  # fmt: skip
 
@@ -373,7 +377,7 @@ class LowRun(LowTold):
         self.read()
         self.current.copy_(self.before(iteration + 1))
         self.tabulated = False
-        self.told[self.shape.edges[2] : self.shape.edges[6]].zero_()
+        self.report_words[self.shape.edges[2] : self.shape.edges[6]].zero_()
         self.run_state[ITERATION.value] = iteration
         self.last = self.known_to = iteration
         self.part(2)[:] = 0

@@ -190,14 +190,14 @@ def compare(y, table, j, d: tl.constexpr, COLUMNS: tl.constexpr):
 
 
 @triton.jit
-def certify(y, table, line, k, d: tl.constexpr, FEW: tl.constexpr):
+def certify(y, table, line, k, d: tl.constexpr, ONE_GROUP: tl.constexpr):
     """Return the labels of a vector of rows in the frame by their scores, and which are certain.
 
-    `table` is that of :mod:`center_table`, of k centres, and `line` what it begins with.  FEW is
-    whether k is at most TOGETHER.
+    `table` is that of :mod:`center_table`, of k centres, and `line` what it begins with.  ONE_GROUP
+    is whether k is at most TOGETHER.
     """
-    COLUMNS: tl.constexpr = 4 if FEW else 8
-    if FEW:
+    COLUMNS: tl.constexpr = 4 if ONE_GROUP else 8
+    if ONE_GROUP:
         best, second, label, columns = compare(y, table, 0, d, COLUMNS)
     else:
         none = tl.zeros(y[0].shape, tl.int32)

@@ -25,7 +25,7 @@ __all__ = ["LIMBS", "LowShape", "shape_of"]
 # Programs that assign rows, for each multiprocessor: as many as it holds; or, of many rows, several
 # times as many, if each has so many blocks: those that a multiprocessor prefers end early, and
 # others begin then.
-RESIDENT, MOST_RESIDENT, MANY_BLOCKS = 4, 8, 8
+RESIDENT, MAX_RESIDENT, MANY_BLOCKS = 4, 8, 8
 # Programs that move rows, for each multiprocessor: as many as it holds.
 UPDATERS = 2
 # Limbs that there is room for where the grid is not known yet.
@@ -33,7 +33,7 @@ LIMBS = 3
 # Integers of 64 bits that hold the run state, what programs wait for each other by, and a limit.
 STATE = SIZE // 2 + 2
 # Replicas of sums that programs add their tables to, and the most that rows are added to.
-FEW_REPLICAS, MOST_REPLICAS = 4, 64
+TABLE_REPLICAS, MEMORY_REPLICAS = 4, 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,14 +80,14 @@ def shape_of(
 ) -> LowShape:  # fmt: skip
     """Return what a run needs; `itemsize` is that of the centres, `tables` whether there may be."""
     blocks = ceil_div(n, BLOCK)
-    least, most = (count * processors(device) for count in (RESIDENT, MOST_RESIDENT))
+    least, most = (count * processors(device) for count in (RESIDENT, MAX_RESIDENT))
     programs = 1 if INTERPRETED else min(blocks, most, max(least, blocks // MANY_BLOCKS))
     n_lists, room = LISTS * programs, ceil_div(blocks, programs) * (BLOCK // LISTS)
     # Those beyond the lists have work in the first iteration, when all rows are moved.
     updaters = min(UPDATERS * processors(device), ceil_div(n, TABLE_ROWS))
     updaters = max(updaters, ceil_div(n_lists, LISTS_TOGETHER))
     copies = copies_of(n, d, k, bits, itemsize == 8) if tables else 0
-    n_replicas = min(replicas(n, k), FEW_REPLICAS if copies else MOST_REPLICAS)
+    n_replicas = min(replicas(n, k), TABLE_REPLICAS if copies else MEMORY_REPLICAS)
     read_back = (
         5 * (d + 1), 2 * d + 1, COST, ceil_div(k, 2), STATE, n_slots * (HEAD.value + k),
         room_for(d, LIMBS),

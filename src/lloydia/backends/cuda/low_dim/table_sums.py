@@ -30,11 +30,11 @@ __all__ = [
     "beyond",
     "clear",
     "copies_of",
-    "entries_of",
     "flush",
-    "held_limbs",
     "rows_before_flush",
     "scales_of",
+    "table_limbs",
+    "words_of",
 ]
 
 # Threads of a program, and rows that it adds together.
@@ -46,22 +46,22 @@ RESERVE = tl.constexpr(reserve(WORDS))
 # Banks of shared memory; a copy for each is the most.
 BANKS = tl.constexpr(32)
 # Rounds float32 numbers to whole ones; the bits of limbs whose parts it rounds.
-SHIFT_SINGLE, MOST_SINGLE = tl.constexpr(12582912.0), 45
+SHIFT_SINGLE, SINGLE_BITS = tl.constexpr(12582912.0), 45
 # Of fewer rows memory is as fast.
 LEAST_ROWS = 1 << 14
 # Of up to so many limbs, no number loses bits when it is scaled (scales_of): its last is at least
 # 2**-110 then if it is float32, whose least is 2**-149, and 2**-720 if float64, whose is 2**-1074.
-MOST_SPANNED, MOST_SPANNED_DOUBLE = tl.constexpr(3), tl.constexpr(16)
+SPANNED_LIMBS, SPANNED_LIMBS_DOUBLE = tl.constexpr(3), tl.constexpr(16)
 
 
 @triton.constexpr_function
-def held_limbs(double):
+def table_limbs(double):
     """Return how many limbs of a number the table holds."""
     return 2 if double else 1
 
 
 @triton.constexpr_function
-def entries_of(d, double):
+def words_of(d, double):
     """Return the entries of a cluster in a copy of the table."""
     return 2 * d * (2 if double else 1) + 1
 
@@ -72,11 +72,11 @@ def copies_of(n: int, d: int, k: int, bits: int, double: bool) -> int:
     Of n rows without weights, whose numbers are computed as float64 if they are `double`.  There is
     no table either where it would be emptied before it has taken two rows a cluster.
     """
-    entries = 2 * d * (2 if double else 1) + 1
-    copies = min(BANKS.value, next_power(WORDS // (k * entries) + 1) // 2)
-    coarse = double or bits <= MOST_SINGLE
+    n_words = 2 * d * (2 if double else 1) + 1
+    copies = min(BANKS.value, next_power(WORDS // (k * n_words) + 1) // 2)
+    rounds_exactly = double or bits <= SINGLE_BITS
     least = max(TABLE_ROWS, 2 * k)
-    enough = n >= LEAST_ROWS and coarse and copies << (31 - (bits + 2) // 2) >= least
+    enough = n >= LEAST_ROWS and rounds_exactly and copies << (31 - (bits + 2) // 2) >= least
     return copies if enough else 0
 
 
@@ -123,8 +123,8 @@ def single_parts(x, scale, bits):
 
 
 @triton.jit
-def double_parts(x, scale, bits, HELD: tl.constexpr):
-    """Return the parts of HELD limbs of float64 numbers, and whether they leave anything.
+def double_parts(x, scale, bits, TABLE_LIMBS: tl.constexpr):
+    """Return the parts of TABLE_LIMBS limbs of float64 numbers, and whether they leave anything.
 
     Sums of float64 rows have that many limbs, at least.
     """
@@ -134,7 +134,7 @@ def double_parts(x, scale, bits, HELD: tl.constexpr):
     w = lower_bits(bits).to(tl.int64)
     y = x * scale[0] * scale[1]
     parts = ()
-    for _ in tl.static_range(HELD):
+    for _ in tl.static_range(TABLE_LIMBS):
         raised = y + SHIFT
         v = raised.to(tl.int64, bitcast=True) - zero
         parts = parts + ((v & ((1 << w) - 1)).to(tl.int32), (v >> w).to(tl.int32))
@@ -170,11 +170,11 @@ def add_rows(x, mask, old, new, table, scales, bits, copies, d: tl.constexpr):
     cluster.  Returns whether the limbs of the table leave anything of a row.
     """
     double: tl.constexpr = x[0].dtype == tl.float64
-    ENTRIES: tl.constexpr = entries_of(d, double)
+    ENTRIES: tl.constexpr = words_of(d, double)
     values, left = (), tl.zeros(mask.shape, tl.int1)
     for f in tl.static_range(d):
         if double:
-            parts, more = double_parts(x[f], scales[f], bits, held_limbs(double))
+            parts, more = double_parts(x[f], scales[f], bits, table_limbs(double))
         else:
             parts, more = single_parts(x[f].to(tl.float32), scales[f], bits)
         values, left = values + parts, left | more
@@ -188,12 +188,12 @@ def add_rows(x, mask, old, new, table, scales, bits, copies, d: tl.constexpr):
 
 
 @triton.jit
-def beyond(left, n_limbs, HELD: tl.constexpr):
+def beyond(left, n_limbs, TABLE_LIMBS: tl.constexpr):
     """Return which rows have something left beyond the table's limbs, or may have."""
     # Numbers that span more limbs may vanish when rows are scaled.
-    spanned: tl.constexpr = MOST_SPANNED if HELD == 1 else MOST_SPANNED_DOUBLE
+    spanned: tl.constexpr = SPANNED_LIMBS if TABLE_LIMBS == 1 else SPANNED_LIMBS_DOUBLE
     left = left | (tl.full(left.shape, spanned, tl.int32) < n_limbs)
-    return left & (tl.full(left.shape, HELD, tl.int32) < n_limbs)
+    return left & (tl.full(left.shape, TABLE_LIMBS, tl.int32) < n_limbs)
 
 
 @triton.jit
@@ -208,10 +208,12 @@ def total_of(table, cluster, entry, copies, ENTRIES: tl.constexpr):
 
 
 @triton.jit
-def flush(table, columns, sums, k, bits, limb_size, copies, d: tl.constexpr, HELD: tl.constexpr):
+def flush(
+    table, columns, sums, k, bits, limb_size, copies, d: tl.constexpr, TABLE_LIMBS: tl.constexpr
+):
     """Add the table to the sums, and empty it."""
     m: tl.constexpr = d + 1
-    ENTRIES: tl.constexpr = 2 * d * HELD + 1
+    ENTRIES: tl.constexpr = 2 * d * TABLE_LIMBS + 1
     w = lower_bits(bits).to(tl.int64)
     unit = rint(tl.load(columns + d) * tl.load(columns + 2 * m + d)).to(tl.int64)
     tl.debug_barrier()
@@ -220,10 +222,10 @@ def flush(table, columns, sums, k, bits, limb_size, copies, d: tl.constexpr, HEL
         real = cell < k * m
         # Of a cell that is not there, what the first cluster has.
         cluster, f = tl.where(real, cell // m, 0), cell % m
-        for limb in tl.static_range(HELD):
+        for limb in tl.static_range(TABLE_LIMBS):
             parted = f < d
-            low_entry = tl.where(parted, 2 * HELD * f + 2 * limb, 2 * HELD * d)
-            high_entry = tl.where(parted, low_entry + 1, 2 * HELD * d)
+            low_entry = tl.where(parted, 2 * TABLE_LIMBS * f + 2 * limb, 2 * TABLE_LIMBS * d)
+            high_entry = tl.where(parted, low_entry + 1, 2 * TABLE_LIMBS * d)
             low = total_of(table, cluster, low_entry, copies, ENTRIES)
             high = total_of(table, cluster, high_entry, copies, ENTRIES)
             # Rows are counted in the first limb.

@@ -23,11 +23,11 @@ from lloydia.backends.cuda.low_dim.table_sums import (
     add_rows,
     beyond,
     clear,
-    entries_of,
     flush,
-    held_limbs,
     rows_before_flush,
     scales_of,
+    table_limbs,
+    words_of,
 )
 from lloydia.backends.cuda.update.shared_table import own_table
 
@@ -58,9 +58,12 @@ def add_limbs(first, to, off, mask, taken, p, quantum, inverse, bits, n_limbs, l
 @triton.jit
 def move_in_memory(
     X, rows, mask, old, new, weights, columns, sums, bits, n_limbs, limb_size,
-    d: tl.constexpr, RECOVER: tl.constexpr, HELD: tl.constexpr,
+    d: tl.constexpr, RECOVER: tl.constexpr, TABLE_LIMBS: tl.constexpr,
 ):  # fmt: skip
-    """Move the products of rows in memory, but for HELD limbs; `old` is -1 for no cluster."""
+    """Move the products of rows in memory, but for TABLE_LIMBS limbs.
+
+    `old` is -1 for no cluster.
+    """
     m: tl.constexpr = d + 1
     to = sums + new.to(tl.int64) * m
     off = sums + old.to(tl.int64) * m
@@ -81,10 +84,11 @@ def move_in_memory(
             a = p
             p = a * w
         left = p
-        for _ in tl.static_range(HELD):
+        for _ in tl.static_range(TABLE_LIMBS):
             left = (left - rint(left * inverse) * quantum) * step
         add_limbs(
-            HELD, to + f, off + f, mask, taken, left, quantum, inverse, bits, n_limbs, limb_size,
+            TABLE_LIMBS, to + f, off + f, mask, taken, left, quantum, inverse, bits, n_limbs,
+            limb_size,
         )  # fmt: skip
         if RECOVER:
             # At most 2**-53 |p|, less than half a step of limb 0.
@@ -172,13 +176,13 @@ def update_kernel(
         if every:
             steps = tl.cdiv(tl.cdiv(n, ROWS) - program, n_programs)
         double: tl.constexpr = X.dtype.element_ty == tl.float64
-        HELD: tl.constexpr = held_limbs(double) if TABLE else 0
+        TABLE_LIMBS: tl.constexpr = table_limbs(double) if TABLE else 0
         if TABLE:
             table = own_table(own_memory, RESERVE)
             scales = scales_of(X, columns, bits, d)
             most = rows_before_flush(bits, copies) // ROWS
             if steps > 0:
-                clear(table, k * copies * entries_of(d, double))
+                clear(table, k * copies * words_of(d, double))
         # The next rows are loaded while these are added, and their numbers a step before that.
         lists = changed_rows, changed_old, changed_new
         listed = rows_of_step(0, n, every, labels, *lists, count, first)
@@ -193,15 +197,15 @@ def update_kernel(
             any_left = 1
             if TABLE:
                 left = add_rows(x, mask, old, new, table, scales, bits, copies, d)
-                mask = mask & beyond(left, n_limbs, HELD)
+                mask = mask & beyond(left, n_limbs, TABLE_LIMBS)
                 any_left = 0
-                if n_limbs > HELD:
+                if n_limbs > TABLE_LIMBS:
                     any_left = tl.max(mask.to(tl.int32), 0)
             if any_left > 0:
                 move_in_memory(
                     X, rows, mask, old, new, weights, columns, sums, bits, n_limbs, limb_size,
-                    d, RECOVER, HELD,
+                    d, RECOVER, TABLE_LIMBS,
                 )  # fmt: skip
             if TABLE:
                 if (step + 1 == steps) | ((step + 1) % most == 0):
-                    flush(table, columns, sums, k, bits, limb_size, copies, d, HELD)
+                    flush(table, columns, sums, k, bits, limb_size, copies, d, TABLE_LIMBS)

@@ -87,7 +87,7 @@ class TensorMemory:
         n_slots, k, d.
     n_limbs : int
         How many limbs of sums the arena has room for.
-    settles : int
+    empty_stops : int
         1 if the run stops at an iteration with empty clusters, else 0.
     packs_next : bool
         Whether an iteration ends with the packing of the next one's centres.
@@ -98,7 +98,7 @@ class TensorMemory:
     rows: TensorRows
     shape: tuple[int, int, int]
     n_limbs: int
-    settles: int
+    empty_stops: int
     packs_next: bool
     limit: torch.Tensor | None = None
 
@@ -114,7 +114,7 @@ class TensorMemory:
     @property
     def key(self) -> tuple:
         """What launches depend on, besides the addresses of the memory."""
-        return self.shape, self.n_limbs, self.settles, self.packs_next, self.limit is None
+        return self.shape, self.n_limbs, self.empty_stops, self.packs_next, self.limit is None
 
     @property
     def buffers(self) -> list[torch.Tensor]:

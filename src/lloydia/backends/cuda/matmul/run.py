@@ -44,7 +44,7 @@ class TensorRun(TensorMemory):
         Of the centres: k, d.
     lag : int
         How many iterations the host may queue beyond the one it waits for.
-    settles : bool
+    empty_stops : bool
         Whether the run stops at an iteration with empty clusters.
 
     Attributes
@@ -68,8 +68,10 @@ class TensorRun(TensorMemory):
         By which its kernels are chosen.
     """
 
-    def __init__(self, rows: TensorRows, shape: tuple[int, int], lag: int, settles: bool) -> None:
-        self.rows, self.settles = rows, int(settles)
+    def __init__(
+        self, rows: TensorRows, shape: tuple[int, int], lag: int, empty_stops: bool
+    ) -> None:
+        self.rows, self.empty_stops = rows, int(empty_stops)
         self.shape = lag + 4, *shape
         self.n_limbs = rows.expected or 0
         self.work = Work(rows.n_samples, shape[1], shape[0], rows.wide.itemsize)
@@ -366,7 +368,7 @@ class TensorRun(TensorMemory):
 
     def wait_continuing(self, first: int, most: int, limit: float) -> ContinuingIterations:
         """Wait for an iteration; return the iterations from there on that end nothing."""
-        continuing = self.reports.wait_continuing(first, most, self.settles, limit)
+        continuing = self.reports.wait_continuing(first, most, self.empty_stops, limit)
         if continuing.count:
             self._look_at(continuing.changed, continuing.count, continuing.pruned)
         return continuing

@@ -70,8 +70,8 @@ class GPURun:
         self.lag = self.queued = 0
         self.latest: float | None = None
 
-    def start(self, centers: NDArray, algorithm: str, settles: bool, max_iter: int) -> None:
-        self.group.each("start", np.asarray(centers), algorithm, settles, max_iter)
+    def start(self, centers: NDArray, algorithm: str, empty_stops: bool, max_iter: int) -> None:
+        self.group.each("start", np.asarray(centers), algorithm, empty_stops, max_iter)
         first = self.first
         self.lag, self.reports, self.queued = first.lag, Reports(first.run.report), 0
         self.inbox = first.message.new_empty((len(self.parts), len(first.message)))

@@ -186,20 +186,24 @@ class CUDAPart:
         return self._run
 
     def start(
-        self, centers: NDArray, algorithm: str, settles: bool = True, max_iter: int = UNLIMITED
+        self,
+        centers: NDArray,
+        algorithm: str,
+        empty_stops: bool = True,
+        max_iter: int = UNLIMITED,
     ) -> None:
-        self._begin(centers, settles, max_iter)
+        self._begin(centers, empty_stops, max_iter)
         self.run.history[0] = self.run.current
         size = self.run.sums[0].numel() + COUNTS
         self.message = torch.empty(size, dtype=torch.int64, device=self.device)
         self.total = torch.empty_like(self.message)
         self.concluding = Recording()
 
-    def _begin(self, centers: NDArray, settles: bool = True, max_iter: int = UNLIMITED) -> None:
+    def _begin(self, centers: NDArray, empty_stops: bool = True, max_iter: int = UNLIMITED) -> None:
         """Make what a run needs, in the memory of the last one."""
         self._seeder = self._run = None
         # The grid is known: that of the total.
-        request = run_setup.request_run(self.data, centers, settles, max_iter)
+        request = run_setup.request_run(self.data, centers, empty_stops, max_iter)
         self._run, self.lag = run_setup.build(self.data, request)
         self.used = self.run.current
 

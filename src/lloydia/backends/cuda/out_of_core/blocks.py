@@ -206,7 +206,11 @@ class Block(CUDAPart):
     # -- a run: what is asked of all blocks is put where they all find it ------------------------
 
     def start(
-        self, centers: NDArray, algorithm: str, settles: bool = True, max_iter: int = UNLIMITED
+        self,
+        centers: NDArray,
+        algorithm: str,
+        empty_stops: bool = True,
+        max_iter: int = UNLIMITED,
     ) -> None:
         self._seeder = None
         self.assigned.fill_(-1)

@@ -44,7 +44,7 @@ __all__ = [
 # Bytes that hold, mostly, what of a plan's scratch begins with zeros.
 CLEAN = 1 << 15
 # Plans that are kept, and places of each.
-MOST, PLACES = 128, 8
+MAX_PLANS, PLACES = 128, 8
 _plans: dict[Hashable, Plan] = {}
 
 # Parts of memory, and those of them that begin with zeros.
@@ -148,8 +148,8 @@ class Plan:
         table = found.heads.table
         self.spans = [Heads(table[counts[first] : counts[last]]) for first, last in spans]
         self.n_parts = len(parts)
-        # The same in memory that it was placed in before: the memory of fits comes back.
-        self.placed: dict[tuple[int, ...], Series] = {}
+        # The same launches at addresses that an earlier fit had: freed memory is used again.
+        self.by_addresses: dict[tuple[int, ...], Series] = {}
         every = [*zeros, *rest, *parts]
         begins = [part.data_ptr() for part in every]
         ends = [begin + part.nbytes for begin, part in zip(begins, every)]
@@ -187,14 +187,14 @@ class Plan:
             kept.append(parts[0].new_zeros(self.zeros[-1], dtype=torch.uint8))
             zeros = kept[-1].data_ptr()
         where = *begins, rest, zeros
-        series = self.placed.get(where)
+        series = self.by_addresses.get(where)
         if series is None:
             scratch = [zeros + offset for offset in self.zeros[:-1]]
             scratch += [rest + offset for offset in self.rest[:-1]]
-            if len(self.placed) >= PLACES:
-                self.placed.clear()
+            if len(self.by_addresses) >= PLACES:
+                self.by_addresses.clear()
             values = np.array([*scratch, *begins, 0])[self.part] + self.added
-            series = self.placed[where] = self.series.with_values(values, None)
+            series = self.by_addresses[where] = self.series.with_values(values, None)
         return series.keeping(kept)
 
 
@@ -302,6 +302,6 @@ def planned_times(
 
 def remember(key: Hashable, plan: Plan) -> None:
     """Keep a plan for a while."""
-    if len(_plans) >= MOST:
+    if len(_plans) >= MAX_PLANS:
         _plans.clear()
     _plans[key] = plan

@@ -83,7 +83,7 @@ class MeanVariance:
     """
 
     # Empty clusters do not stop the update of this one cluster.
-    settles = 0
+    empty_stops = 0
 
     def __init__(
         self,

@@ -89,7 +89,7 @@ def within(shift, limit):
 
 @triton.jit
 def conclude(
-    n_programs, k, iteration, slot_report, n_slots, report, run_state, settles, limit, AT_LIMIT
+    n_programs, k, iteration, slot_report, n_slots, report, run_state, empty_stops, limit, AT_LIMIT
 ):  # fmt: skip
     """Write the report, in the last program that arrives, and begin the next iteration.
 
@@ -106,7 +106,7 @@ def conclude(
         n_pruned = tl.load(run_state + N_PRUNED)
         # Volatile, because other programs of this launch have counted there.
         n_empty = tl.load(run_state + N_EMPTY, volatile=True)
-        stops = (((n_empty > 0) & (settles != 0)) | (n_changed == 0)).to(tl.int32)
+        stops = (((n_empty > 0) & (empty_stops != 0)) | (n_changed == 0)).to(tl.int32)
         if limit is not None:
             moved = (run_state + SHIFT).to(tl.pointer_type(tl.float64))
             near = within(tl.load(moved, volatile=True), limit)
@@ -130,7 +130,7 @@ def conclude(
 @triton.jit
 def finish(
     program, n_programs, sums, n_limbs: tl.constexpr, bits, exponents, k, d,
-    current, history, iteration, n_slots, report, run_state, settles, limit,
+    current, history, iteration, n_slots, report, run_state, empty_stops, limit,
     origin, numbers, high_ptr, square_ptr, norm_ptr, residual_ptr, columns, width, pitch,
     LEVELS: tl.constexpr,
 ):  # fmt: skip
@@ -149,7 +149,7 @@ def finish(
     iteration : int
         The number of completed iterations.
     report : int64 (n_slots, HEAD + k), OUT
-    settles : int
+    empty_stops : int
         Whether empty clusters stop the run.
     limit : float64 (1,), or None, IN
         Squared movements with at most this sum stop the run; k is at most MAX_CENTERS_WITH_LIMIT.
@@ -222,13 +222,13 @@ def finish(
         n_empty = tl.sum(tl.sum(empty.to(tl.int32), 1), 0)
         tl.atomic_add(run_state + N_EMPTY, n_empty, mask=n_empty > 0, sem="relaxed")
     return conclude(
-        n_programs, k, iteration, slot_report, n_slots, report, run_state, settles, limit, 1
+        n_programs, k, iteration, slot_report, n_slots, report, run_state, empty_stops, limit, 1
     )
 
 
-@triton.jit(do_not_specialize=["bits", "k", "d", "n_slots", "settles", "width", "pitch"])
+@triton.jit(do_not_specialize=["bits", "k", "d", "n_slots", "empty_stops", "width", "pitch"])
 def finish_kernel(
-    sums, bits, exponents, k, d, current, history, n_slots, report, run_state, settles, limit,
+    sums, bits, exponents, k, d, current, history, n_slots, report, run_state, empty_stops, limit,
     origin, numbers, high_ptr, square_ptr, norm_ptr, residual_ptr, columns, width, pitch,
     typical, summed, bias_ptr, half_norm_ptr, half_norm_f32_ptr, coefficients_ptr,
     LIMBS: tl.constexpr, LEVELS: tl.constexpr, ALL: tl.constexpr,
@@ -250,7 +250,7 @@ def finish_kernel(
             tl.program_id(0), tl.num_programs(0),
             sums + batch_item * LIMBS * k * (d + 1), LIMBS, bits, exponents + batch_item * (d + 1),
             k, d, current + batch_item * k * d, history + batch_item * k * d, iteration, n_slots,
-            report + batch_item * (HEAD + k), run_state, settles, limit,
+            report + batch_item * (HEAD + k), run_state, empty_stops, limit,
             origin, numbers, high_ptr, square_ptr, norm_ptr, residual_ptr, columns, width, pitch,
             LEVELS,
         )  # fmt: skip
@@ -289,7 +289,8 @@ def queue_finish(
     launch(
         finish_kernel, (min(k, RESIDENT * processors(sums.device)), 1, batch_size),
         sums, fixed_point_grid.grid.bits, fixed_point_grid.exponents, k, m - 1,
-        run.current, run.history, len(run.history), run.report, run.run_state, run.settles, limit,
+        run.current, run.history, len(run.history), run.report, run.run_state,
+        run.empty_stops, limit,
         *packing,
         LIMBS=n_limbs, LEVELS=min(MAX_LEVELS, next_power(m - 1).bit_length() - 1),
         ALL=1 if packing is NOT_PACKED else next_power(k), num_warps=1, **EXACT,

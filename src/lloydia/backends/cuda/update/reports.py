@@ -82,14 +82,14 @@ def status_of(report: NDArray[np.int64]) -> IterationStatus:
 
 
 def continuing_iterations(
-    reports: NDArray[np.int64], settles: int, limit: float
+    reports: NDArray[np.int64], empty_stops: int, limit: float
 ) -> ContinuingIterations:
     """Return how many of some reports, from the first, do not stop the run."""
     changed, empty, rechecked, _, pruned = COUNTS
     largest_moves = reports.view(np.float64)[:, MOVE.value].tolist()
     count = rechecked_rows = pruned_rows = last = 0
     for head, move in zip(reports[:, :FIRST].tolist(), largest_moves):
-        if head[changed] == 0 or (settles and head[empty]):
+        if head[changed] == 0 or (empty_stops and head[empty]):
             break
         # The square of one coordinate's change is part of the shift, and rounding keeps order.
         if move * move <= limit and status_of(reports[count]).shift <= limit:
@@ -145,7 +145,7 @@ class Reports:
             self.copies[slot] = coming
 
     def wait_continuing(
-        self, iteration: int, most: int, settles: int, limit: float
+        self, iteration: int, most: int, empty_stops: int, limit: float
     ) -> ContinuingIterations:
         """Wait for a requested report; return the iterations from it on that do not stop the run.
 
@@ -156,7 +156,7 @@ class Reports:
         while last < len(self.copies) and self.copies[last] is self.copies[slot]:
             last += 1
         last = min(last, slot + most)
-        return continuing_iterations(copy.numpy()[slot - first : last - first], settles, limit)
+        return continuing_iterations(copy.numpy()[slot - first : last - first], empty_stops, limit)
 
     def _coming(self, iteration: int) -> tuple[AsyncCopy, int]:
         """Return the copy that contains a requested report, and the first slot of that copy."""

@@ -21,13 +21,13 @@ from lloydia.backends.cuda.update.reports import (
 )
 from lloydia.backends.engine import UNLIMITED
 
-__all__ = ["LowEnding", "LowTold"]
+__all__ = ["LowEnding", "LowReports"]
 
 
 class LowEnding:
     """The inertia that a run ends with, and which labels occur, when someone asks for them."""
 
-    def __init__(self, run: LowTold) -> None:
+    def __init__(self, run: LowReports) -> None:
         self.run, self.n = run, run.rows.n_samples
 
     def __float__(self) -> float:
@@ -38,14 +38,14 @@ class LowEnding:
         return int(np.count_nonzero(self.run.last_part(3).view(np.int32))) == self.run.k
 
 
-class LowTold(LowMemory):
+class LowReports(LowMemory):
     """What was told, and what is on its way.
 
     Attributes
     ----------
     variance : MeanVariance, optional
         By which the device ends the run.
-    settles : int
+    empty_stops : int
         Whether iterations end at one with empty clusters.
     begins : bool
         Whether nothing was launched yet.
@@ -62,9 +62,9 @@ class LowTold(LowMemory):
     """
 
     variance: MeanVariance | None = None
-    settles: int
+    empty_stops: int
 
-    def _nothing_told(self) -> None:
+    def _reset(self) -> None:
         """Begin with nothing launched."""
         self.begins, self.stale = True, False
         self.last = self.known_to = 0
@@ -83,17 +83,17 @@ class LowTold(LowMemory):
         while self.sent:
             last, copy = self.sent.pop(0)
             if iteration <= last or not (self.sent or self.stale):
-                self._adopt(copy, last)
+                self._take_copy(copy, last)
                 return
         if self.stale:
-            self._adopt(self._fetch(), self.last)
+            self._take_copy(self._fetch(), self.last)
             self.stale = False
 
     def _fetch(self) -> AsyncCopy:
         """Queue the copy of what is told."""
         return AsyncCopy(self.arena, 0, 8 * self.shape.edges[-1])
 
-    def _adopt(self, copy: AsyncCopy, last: int) -> None:
+    def _take_copy(self, copy: AsyncCopy, last: int) -> None:
         """Take what launches up to an iteration have told."""
         self.found = copy.numpy().view(np.int64)
         self.stopped = bool(self.part(4).view(np.int32)[STOPPED.value])
@@ -115,7 +115,7 @@ class LowTold(LowMemory):
             self.read(first)
         slot = self.slot(first)
         last = min(slot + most, slot + self.known_to + 1 - first, self.n_slots)
-        return continuing_iterations(self._reports()[slot:last], self.settles, limit)
+        return continuing_iterations(self._reports()[slot:last], self.empty_stops, limit)
 
     def part(self, i: int) -> NDArray[np.int64]:
         """Return a part of what was told at last; waits for the first launch."""
