@@ -219,11 +219,19 @@ def test_where_there_is_no_memory_for_it_nothing_is_sketched():
         assert getattr(engine.seeder.potentials, "sketched", None) is None
 
 
+def test_sketches_take_at_most_half_of_the_free_memory(monkeypatch):
+    engine = CPU(low_rank(300, 80, "float32"), None, 2)
+    assert engine.seeder.may_sketch
+    for free, may in ((2 * 140 * 300, True), (2 * 140 * 300 - 1, False)):
+        monkeypatch.setattr("lloydia.data.chunks.memory.available", lambda free=free: free)
+        assert engine.seeder.may_sketch is may
+
+
 def test_pairs_are_multiplied_alike_with_and_without_the_instruction():
     if sketch_rows._dot is not dot_pairs.dot:
         pytest.skip("This processor does not multiply pairs of bfloat16.")
     masks = []
-    for dot in (dot_pairs.dot, sketch_rows._widened_dot):
+    for dot in (dot_pairs.dot, sketch_rows._float32_dot):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(sketch_rows, "_dot", dot)
             masks.append(flags())

@@ -76,9 +76,15 @@ class Seeder:
 
     @property
     def may_sketch(self) -> bool:
-        """Whether there is memory for sketches of the rows, and they are dense."""
+        """Whether there is memory for sketches of the rows, and they are dense.
+
+        Sketches of all rows take at most half of the memory that is free.
+        """
         few_features = self.dataset.n_features <= MAX_SKETCHED_FEATURES
-        return not self.dataset.sparse and few_features and self.spare >= SKETCH_BYTES
+        if self.dataset.sparse or not few_features or self.spare < SKETCH_BYTES:
+            return False
+        free = load("lloydia.data.chunks.memory").available()
+        return 2 * SKETCH_BYTES * self.dataset.n_samples <= free
 
     def seed_start(self) -> float:
         self.n_tiles = -(-self.dataset.n_samples // TILE)
