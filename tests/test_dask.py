@@ -119,13 +119,13 @@ def test_a_killed_worker_costs_no_bit(current, moment, d, monkeypatch):
             killed.extend(current.run(os.getpid).values())
             os.kill(killed[0], signal.SIGKILL)
 
-    ask = lloydia.backends.cluster.Cluster._ask
+    ask = lloydia.backends.cluster.Cluster._query
 
     def asking(self, method, *rest, **options):
         kill(moment == "seeding" and len(self.history.calls) == 7)
         return ask(self, method, *rest, **options)
 
-    monkeypatch.setattr(lloydia.backends.cluster.Cluster, "_ask", asking)
+    monkeypatch.setattr(lloydia.backends.cluster.Cluster, "_query", asking)
     model = KMeans(7, **options)
     early = min(3, expected.n_iter_ - 1)
     with watch(lambda report: kill(moment == "run" and report.iteration == early)):
@@ -384,7 +384,7 @@ def test_no_rows_and_too_few(current):
 
 def test_workers_with_another_version(current, monkeypatch):
     monkeypatch.setattr(workers, "__version__", "9.9")
-    with pytest.raises(RuntimeError, match=r"has Lloydia \S+ and this process 9.9: install"):
+    with pytest.raises(RuntimeError, match=r"has Lloydia \S+, and this process has Lloydia 9\.9: install"):
         KMeans(4).fit(cut(blobs(30, 3, "float32"), 10))
 
 

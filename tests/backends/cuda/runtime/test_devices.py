@@ -255,9 +255,9 @@ def test_a_part_works_on_its_own_device(monkeypatch):
 
 def test_memory_is_checked_before_a_run_on_rows_that_are_there(monkeypatch, device):
     rows = torch.zeros((10, 3), device=device)
-    assert row_memory.needed_bytes(10, 3, 4, copied=True) == 10 * (46 + 12)
+    assert row_memory.needed_bytes(10, 3, 4, copied=True) == 10 * (28 + 12)
     assert row_memory.needed_bytes(10, 300, 2, copied=False) == 10 * (72 + 600 + 8)
-    monkeypatch.setattr(devices, "LITTLE", 459)
-    monkeypatch.setattr(devices, "free_bytes", lambda device, needed: 459)
-    with pytest.raises(MemoryError, match="460 bytes of GPU memory are needed and 459 are free"):
+    monkeypatch.setattr(devices, "LITTLE", 279)
+    monkeypatch.setattr(devices, "free_bytes", lambda device, needed: 279)
+    with pytest.raises(MemoryError, match="280 bytes of GPU memory are needed and 279 are free"):
         KMeans(2, device="cuda").fit(rows)
