@@ -384,7 +384,8 @@ def test_no_rows_and_too_few(current):
 
 def test_workers_with_another_version(current, monkeypatch):
     monkeypatch.setattr(workers, "__version__", "9.9")
-    with pytest.raises(RuntimeError, match=r"has Lloydia \S+, and this process has Lloydia 9\.9: install"):
+    message = r"has Lloydia \S+, and this process has Lloydia 9\.9: install"
+    with pytest.raises(RuntimeError, match=message):
         KMeans(4).fit(cut(blobs(30, 3, "float32"), 10))
 
 
