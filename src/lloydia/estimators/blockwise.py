@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from lloydia.data.arrays import rows_on_host
 from lloydia.data.collections import undeclared
 from lloydia.data.device_arrays import center_dtype
-from lloydia.estimators.base import BaseKMeans
+from lloydia.estimators.base_kmeans import BaseKMeans
 from lloydia.estimators.rows import check_width, features_of
 from lloydia.imports import load
 

@@ -6,7 +6,7 @@ from lloydia.backends.engine import Engine
 from lloydia.callbacks import CallbackSupportMixin, with_callbacks
 from lloydia.data.columns import DataError
 from lloydia.data.device_arrays import n_distinct
-from lloydia.estimators.base import BaseKMeans, warn_of_fewer
+from lloydia.estimators.base_kmeans import BaseKMeans, warn_of_fewer
 from lloydia.estimators.given import Given
 from lloydia.estimators.runs import Runs
 from lloydia.imports import load

@@ -22,7 +22,7 @@ from lloydia.data.arrays import home_of, real_numbers
 from lloydia.data.chunks.source import Chunks
 from lloydia.data.collections import is_collection
 from lloydia.data.device_arrays import n_distinct
-from lloydia.estimators.base import BaseKMeans, warn_of_fewer
+from lloydia.estimators.base_kmeans import BaseKMeans, warn_of_fewer
 from lloydia.estimators.given import Given
 from lloydia.estimators.rows import check_rows, check_width, features_of, of_one_type
 from lloydia.estimators.starts import seed, starts_of
