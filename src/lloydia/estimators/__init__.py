@@ -5,7 +5,7 @@ and ``assign()``; :mod:`batched` fits many data sets of one shape, which :mod:`b
 checks.
 
 What they share: :mod:`rows` checks rows, :mod:`starts` checks and makes starts, :mod:`given` is all
-that a fit is given, and :mod:`runs` are the runs of a fit.  :mod:`base_kmeans` has the methods of a fitted
-estimator; :mod:`blockwise` is those of Dask collections, block by block.  Dask's estimator is
-:mod:`lloydia.dask`, where users import it.
+that a fit is given, and :mod:`runs` are the runs of a fit.  :mod:`base_kmeans` has the methods of a
+fitted estimator; :mod:`blockwise` is those of Dask collections, block by block.  Dask's estimator
+is :mod:`lloydia.dask`, where users import it.
 """
