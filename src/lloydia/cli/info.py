@@ -40,6 +40,11 @@ def shape_of(_: type, tokens: Sequence[Any]) -> Shape:
     for name, size in found._asdict().items():
         if size < 1:
             raise ValueError(f"{size} {name}: there is at least one")
+    if found.clusters > found.rows:
+        raise ValueError(
+            f"{found.clusters} clusters of {found.rows} rows: there are at most as many clusters "
+            "as rows"
+        )
     return found
 
 

@@ -56,6 +56,38 @@ def test_nothing_is_done_while_a_graph_is_captured(device, monkeypatch):
         lloydia.k_means_batched(X[None], 2, device=device)
 
 
+@pytest.mark.parametrize("device", ["cuda", "cuda:0", "cuda:all", "cuda:0,1"])
+def test_gpus_of_amd_are_refused(device, monkeypatch):
+    monkeypatch.setattr(devices, "INTERPRETED", False)
+    monkeypatch.setattr(torch.version, "hip", "6.4.43")
+    message = (
+        rf"^device='{device}' needs an NVIDIA GPU, .* AMD's \(ROCm 6\.4\.43\): use device='cpu', "
+        r"and copy an array on the GPU to the host \(X\.cpu\(\)"
+    )
+    with pytest.raises(ValueError, match=message):
+        KMeans(2, device=device).fit(X)
+    with pytest.raises(ValueError, match=message):
+        lloydia.k_means_batched(X[None], 2, device=device)
+
+
+@pytest.mark.parametrize(("device", "old"), [("cuda", 1), ("cuda:1", 1), ("cuda:all", 1)])
+def test_an_older_gpu_than_the_kernels_are_for_is_refused(device, old, monkeypatch):
+    monkeypatch.setattr(devices, "INTERPRETED", False)
+    monkeypatch.setattr(devices, "_count", lambda: 3)
+    monkeypatch.setattr(
+        devices, "_model", lambda number: ("Tesla T4", (7, 5)) if number == old else ("A", (8, 0))
+    )
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: old)
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: False)
+    message = (
+        r"^cuda:1 is Tesla T4, of compute capability 7\.5, and Lloydia needs 8\.0 or newer: use "
+        "device='cpu'"
+    )
+    with pytest.raises(ValueError, match=message):
+        KMeans(2, device=device).fit(X)
+    assert devices.find("cuda:0", X) == "cuda:0"
+
+
 def test_rows_on_another_gpu(monkeypatch):
     monkeypatch.setattr(devices, "_count", lambda: 2)
     rows = torch.empty(1)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import sys
 import time
+from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import torch
@@ -24,6 +26,9 @@ __all__ = [
 # over few rows.
 LITTLE = 1 << 24
 
+# The oldest compute capability that the kernels are for.
+OLDEST = (8, 0)
+
 # An answer stays valid for this many seconds if this many times the needed memory is free.
 HOLDS, PLENTY = 0.1, 4
 
@@ -39,7 +44,7 @@ def find(device: str, X: Any) -> str:
     Raises
     ------
     ValueError
-        If there is no such GPU, or `X` lives on another one.
+        If there is no such GPU, `X` lives on another one, or the kernels are not for it.
     RuntimeError
         While a CUDA graph is captured.
     """
@@ -49,13 +54,13 @@ def find(device: str, X: Any) -> str:
     if asked is not None and home is not None and asked != home:
         raise ValueError(
             f"X lives on cuda:{home} and {option('device', device)} is another GPU: use "
-            f"{option('device', 'auto')}, or "
-            f"copy X with X.to({device!r})."
+            f"{option('device', 'auto')}, or copy X with X.to({device!r})."
         )
     if asked is None:
         asked = home
     if asked is None:
         asked = 0 if INTERPRETED else torch.cuda.current_device()
+    _check_age([asked])
     return f"cuda:{asked}"
 
 
@@ -65,7 +70,8 @@ def find_several(device: str, X: Any) -> list[str]:
     Raises
     ------
     ValueError
-        If there is no such GPU, one is named twice, or `X` lives on another one.
+        If there is no such GPU, one is named twice, `X` lives on another one, or the kernels are
+        not for one of them.
     """
     listed = device.removeprefix("cuda:")
     numbers = range(_count()) if listed == "all" else [int(part) for part in listed.split(",")]
@@ -76,14 +82,20 @@ def find_several(device: str, X: Any) -> list[str]:
     if home is not None and home not in numbers:
         raise ValueError(
             f"X lives on cuda:{home} and {option('device', device)} leaves it out: name it too, or "
-            "copy X "
-            f"with X.to('cuda:{numbers[0]}')."
+            f"copy X with X.to('cuda:{numbers[0]}')."
         )
+    _check_age(numbers)
     return [f"cuda:{number}" for number in numbers]
 
 
 def _check_there(device: str, number: int) -> None:
-    """Refuse a device without this GPU, and a device whose stream is being captured."""
+    """Refuse GPUs of another maker, a device without this GPU, and one that is captured."""
+    if torch.version.hip is not None and not INTERPRETED:
+        raise ValueError(
+            f"{option('device', device)} needs an NVIDIA GPU, and this PyTorch is built for AMD's "
+            f"(ROCm {torch.version.hip}): use {option('device', 'cpu')}, and copy an array on the "
+            "GPU to the host (X.cpu() for torch, X.get() for CuPy)."
+        )
     count = _count()
     if count == 0:
         raise ValueError(
@@ -94,15 +106,35 @@ def _check_there(device: str, number: int) -> None:
         names = "cuda:0" if count == 1 else f"cuda:0 to cuda:{count - 1}"
         raise ValueError(
             f"{option('device', device)} is not there: this machine has {names}; use one of them "
-            "or "
-            f"{option('device', 'cpu')}."
+            f"or {option('device', 'cpu')}."
         )
     if not INTERPRETED and torch.cuda.is_current_stream_capturing():
         raise RuntimeError(
             f"{option('device', device)} is waited for, which cannot be captured in a CUDA graph: "
-            "call "
-            "Lloydia outside of the capture."
+            "call Lloydia outside of the capture."
         )
+
+
+def _check_age(numbers: Sequence[int]) -> None:
+    """Refuse GPUs that are older than the kernels."""
+    for number in [] if INTERPRETED else numbers:
+        name, capability = _model(number)
+        if capability < OLDEST:
+            raise ValueError(
+                f"cuda:{number} is {name}, of compute capability {spelled(capability)}, and "
+                f"Lloydia needs {spelled(OLDEST)} or newer: use {option('device', 'cpu')}."
+            )
+
+
+@cache
+def _model(number: int) -> tuple[str, tuple[int, int]]:
+    """Return the name of a GPU, and its compute capability."""
+    return torch.cuda.get_device_name(number), torch.cuda.get_device_capability(number)
+
+
+def spelled(capability: tuple[int, int]) -> str:
+    """Return a compute capability in words."""
+    return ".".join(map(str, capability))
 
 
 def check_memory(needed: int, device: torch.device) -> None:
