@@ -49,6 +49,7 @@ def test_balls_give_the_bits_of_the_oracle(d, dtype, threads):
     assert model.n_distances_ < rest.n_distances_
 
 
+@pytest.mark.slow
 @given(nasty_rows(most=300), st.integers(2, 24), st.integers(0, 100))
 @settings(
     deadline=None,

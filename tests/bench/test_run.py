@@ -9,7 +9,8 @@ from fake_peers import TINY
 from lloydia.bench.contest import Contest
 from lloydia.bench.worker import Failed
 
-pytestmark = pytest.mark.filterwarnings("ignore:the machine is busy")
+# Each of these starts a process for each peer.
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:the machine is busy")]
 
 
 @pytest.mark.parametrize("mode", ["iterations", "fits"])

@@ -13,6 +13,9 @@ from lloydia.cli.demo import Outcome, _print_table
 
 pytest.importorskip("matplotlib")
 
+# The demo takes seconds.
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory):

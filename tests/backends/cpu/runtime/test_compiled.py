@@ -7,6 +7,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 from lloydia.backends.cpu.runtime.compiled import kernel, sources
 
 PROGRAM = """
@@ -17,6 +19,7 @@ print(summarise(np.zeros(3, dtype=bool), np.ones(3), np.ones(3)), "numba.np.lina
 """
 
 
+@pytest.mark.slow
 def test_a_kernel_on_disk_needs_no_declarations(tmp_path):
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
     told = [
@@ -41,6 +44,7 @@ print("numba.np.arrayobj" in sys.modules, rtsys._init)
 """
 
 
+@pytest.mark.slow
 def test_a_fit_with_its_kernels_on_disk_needs_nothing_of_numba_that_makes_arrays(tmp_path):
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
     told = [

@@ -78,6 +78,7 @@ def test_nasty_rows(flavour, dtype):
     check(X, X[:20], rescored(X, X[:20]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_bounds_hold_for_centres_whose_scores_are_just_too_low_to_be_listed(dtype):
     rng = np.random.default_rng(0)
@@ -94,6 +95,7 @@ def test_bounds_hold_for_centres_whose_scores_are_just_too_low_to_be_listed(dtyp
     check(X, centers, (labels, best, second, 0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_bounds_hold_where_only_some_of_the_centres_that_are_as_far_are_listed(dtype):
     rng = np.random.default_rng(0)
