@@ -11,12 +11,13 @@ from lloydia.backends.cpu.rows.dataset import Dataset
 from lloydia.backends.cpu.run import Run
 from lloydia.backends.cpu.seeding.seeder import Seeder
 from lloydia.backends.engine import UNLIMITED, Engine, Ready, Report
+from lloydia.backends.seeded import Seeded
 from lloydia.exact import sums
 
 __all__ = ["CPU"]
 
 
-class CPU(Engine):
+class CPU(Seeded, Engine):
     """The engine for NumPy arrays and CSR matrices; see :class:`lloydia.backends.engine.Engine`.
 
     Parameters
@@ -30,6 +31,7 @@ class CPU(Engine):
     """
 
     name = "cpu"
+    seeder: Seeder
 
     def __init__(
         self, X: Any, weights: NDArray | None, n_threads: int | None, spare: float = np.inf
@@ -62,37 +64,6 @@ class CPU(Engine):
 
     def subset(self, rows: NDArray[np.int64], weights: NDArray[np.float64]) -> CPU:
         return CPU(self.dataset.source[rows], weights, self.dataset.n_threads)
-
-    # -- seeding -----------------------------------------------------------------------------
-
-    def seed_start(self) -> None:
-        self.seeder.seed_start()
-
-    def seed_plusplus(
-        self, first: NDArray[np.float64], fractions: NDArray[np.float64]
-    ) -> NDArray[np.int64] | None:
-        return self.seeder.seed_plusplus(first, fractions)
-
-    def seed_draw(self, fractions: NDArray[np.float64]) -> NDArray[np.int64]:
-        return self.seeder.seed_draw(fractions)
-
-    def seed_farthest(self) -> int:
-        return self.seeder.seed_farthest()
-
-    def seed_potentials(self, candidates: NDArray[np.int64]) -> list[int]:
-        return self.seeder.seed_potentials(candidates)
-
-    def seed_add(self, row: int) -> None:
-        self.seeder.seed_add(row)
-
-    def seed_sample(self, key: int, factor: float) -> NDArray[np.int64]:
-        return self.seeder.seed_sample(key, factor)
-
-    def seed_extend(self, rows: NDArray[np.int64]) -> None:
-        self.seeder.seed_extend(rows)
-
-    def seed_loads(self) -> NDArray[np.int64]:
-        return self.seeder.seed_loads()
 
     # -- a run -------------------------------------------------------------------------------
 

@@ -20,12 +20,13 @@ from lloydia.backends.cuda.runtime.own_device import current, on
 from lloydia.backends.cuda.seeding import donors
 from lloydia.backends.cuda.seeding.seeds import Seeds
 from lloydia.backends.engine import UNLIMITED, Engine, Report, StopRule
+from lloydia.backends.seeded import Seeded
 from lloydia.exact import sums as exact
 
 __all__ = ["CUDA"]
 
 
-class CUDA(Seeds, Engine):
+class CUDA(Seeded, Engine):
     """The engine for rows on a GPU; see :class:`lloydia.backends.engine.Engine`.
 
     Parameters
@@ -37,9 +38,12 @@ class CUDA(Seeds, Engine):
     Attributes
     ----------
     data : Dataset
+    seeder : Seeds
     counters : Counters
         Of the assignments of all runs.
     """
+
+    seeder: Seeds
 
     def __init__(self, X: Any, weights: NDArray | None, device: str) -> None:
         with on(device):
@@ -47,7 +51,7 @@ class CUDA(Seeds, Engine):
             # The rows are measured at once, unless a run or the storing of fp16_rows measures them.
             if data.low and weights is not None:
                 data.ask()
-        super().__init__(data)
+        self.seeder = Seeds(data)
         self.data, self.device, self.name, self.dtype = data, data.device, data.name, data.dtype
         self.n_samples, self.n_features = data.n_samples, data.n_features
         self.counters = Counters()
@@ -97,6 +101,16 @@ class CUDA(Seeds, Engine):
     def set_grid(self, magnitudes: exact.Magnitudes) -> None:
         self.data.set_grid(magnitudes)
 
+    def rows(self, indices: NDArray[np.int64]) -> NDArray:
+        with current(self.device):
+            return self.data.rows(indices)
+
+    def seed_weights(self) -> NDArray[np.float64] | None:
+        return self.data.seed_weights()
+
+    def positive_rows(self, count: int) -> NDArray[np.int64]:
+        return self.data.positive_rows(count)
+
     def mean_variance(self) -> float:
         with current(self.device):
             self._look()
@@ -137,7 +151,7 @@ class CUDA(Seeds, Engine):
         max_iter: int = UNLIMITED,
     ) -> None:
         with current(self.device):
-            self.forget_seeds()
+            self.seeder.forget_seeds()
             request = request_run(self.data, centers, empty_stops, max_iter, self.tolerance)
             renewed, self._renewed = self._renewed, False
             if renewed and self._recorded == recorded_facts(self.data, request):

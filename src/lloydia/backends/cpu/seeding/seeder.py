@@ -13,6 +13,7 @@ from lloydia.backends.cpu.rows.dataset import NONE, Dataset
 from lloydia.backends.cpu.seeding import weights as seeding
 from lloydia.backends.cpu.seeding.greedy import MAX_DISTANCES, MAX_ROWS, greedy_of
 from lloydia.backends.cpu.seeding.weights import LOW_DIM, MAX_CANDIDATES, TILE
+from lloydia.backends.seeded import SeedingAbilities
 from lloydia.exact import sums as exact
 from lloydia.imports import load
 
@@ -34,7 +35,7 @@ SKETCH_BYTES, MAX_SKETCHED_FEATURES = 140, 2**16
 NearestOf = Callable[[NDArray], NDArray[np.int32]]
 
 
-class Seeder:
+class Seeder(SeedingAbilities):
     """Each row's D to the nearest seed, and draws in proportion to weight times D.
 
     The methods are those of :class:`lloydia.backends.part.Part` and, where the data set is all the

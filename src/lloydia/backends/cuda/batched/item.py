@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 from lloydia.backends.cuda.batched.batch import LAG, Batch, batches
 from lloydia.backends.cuda.dataset import Dataset
 from lloydia.backends.cuda.engine import CUDA
+from lloydia.backends.cuda.runtime.own_device import current
 from lloydia.backends.cuda.seeding.seeds import Seeds
 from lloydia.backends.engine import NEVER, UNLIMITED, Abilities, Report
+from lloydia.backends.seeded import Seeded
 from lloydia.exact import sums as exact
 
 __all__ = ["BatchItem", "groups"]
@@ -49,7 +51,7 @@ class Owed:
         return self.batch.costs[self.number]
 
 
-class BatchItem(Seeds, Abilities):
+class BatchItem(Seeded, Abilities):
     """What :func:`lloydia.loop.run.steps` asks of an engine, for one item of a batch.
 
     A run that has empty clusters to settle is for an engine that has its rows to itself.
@@ -64,11 +66,12 @@ class BatchItem(Seeds, Abilities):
     algorithm = "lloyd"
     lag = LAG
     full = False
+    seeder: Seeds
 
     def __init__(self, batch: Batch, number: int) -> None:
         rows = batch.rows
         data = Dataset(rows.X[number], None)
-        super().__init__(data)
+        self.seeder = Seeds(data)
         self.batch, self.number, self.data, self.name = batch, number, data, batch.name
         self.dtype, self.n_samples, self.n_features = rows.dtype, rows.n_samples, rows.n_features
         known, self.tolerance = rows.measured, NEVER
@@ -84,13 +87,23 @@ class BatchItem(Seeds, Abilities):
         chosen = self.data.X[torch.as_tensor(rows, device=self.data.device)]
         return CUDA(chosen, weights, self.name)
 
+    def rows(self, indices: NDArray[np.int64]) -> NDArray:
+        with current(self.data.device):
+            return self.data.rows(indices)
+
+    def seed_weights(self) -> None:
+        """Return None: items have no weights."""
+
+    def positive_rows(self, count: int) -> NDArray[np.int64]:
+        return self.data.positive_rows(count)
+
     def mean_variance(self) -> float:
         return self.batch.mean_variances[self.number]
 
     def start(
         self, centers: Any, algorithm: str, empty_stops: bool = True, max_iter: int = UNLIMITED
     ) -> None:
-        self.forget_seeds()
+        self.seeder.forget_seeds()
         self.queued = 0
         self.batch.max_iter = max_iter
         # Not looked at in a batch that was made with them.

@@ -1,8 +1,6 @@
-"""The seeding questions of an engine; see :class:`lloydia.backends.engine.Engine`."""
+"""The seeder of an engine, on its GPU; see :class:`lloydia.backends.engine.Engine`."""
 
 from __future__ import annotations
-
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,27 +8,20 @@ from numpy.typing import NDArray
 from lloydia.backends.cuda.runtime.own_device import current
 from lloydia.backends.cuda.seeding.seeder import Seeder
 from lloydia.backends.cuda.seeding.state import MAX_CANDIDATES, SeededRows
+from lloydia.backends.seeded import SeedingAbilities
 
 __all__ = ["Seeds"]
 
 
-class ListedRows(SeededRows, Protocol):
-    """Rows that may be had by number."""
-
-    def rows(self, indices: NDArray[np.int64]) -> NDArray: ...
-    def seed_weights(self) -> NDArray[np.float64] | None: ...
-    def positive_rows(self, count: int) -> NDArray[np.int64]: ...
-
-
-class Seeds:
+class Seeds(SeedingAbilities):
     """What an engine of one data set answers by a :class:`Seeder`, on the rows' GPU.
 
     Parameters
     ----------
-    rows : ListedRows
+    rows : SeededRows
     """
 
-    def __init__(self, rows: ListedRows) -> None:
+    def __init__(self, rows: SeededRows) -> None:
         self.seeded = rows
         self._seeder: Seeder | None = None
 
@@ -44,20 +35,10 @@ class Seeds:
         """Give back the memory of the last seeding."""
         self._seeder = None
 
-    def rows(self, indices: NDArray[np.int64]) -> NDArray:
-        with current(self.seeded.device):
-            return self.seeded.rows(indices)
-
     def seed_start(self) -> None:
         with current(self.seeded.device):
             self._seeder = None  # Its memory is for the next one.
             self._seeder = Seeder(self.seeded)
-
-    def seed_weights(self) -> NDArray[np.float64] | None:
-        return self.seeded.seed_weights()
-
-    def positive_rows(self, count: int) -> NDArray[np.int64]:
-        return self.seeded.positive_rows(count)
 
     def seed_draw(self, fractions: NDArray[np.float64]) -> NDArray[np.int64]:
         with current(self.seeded.device):
