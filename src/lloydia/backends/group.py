@@ -26,12 +26,15 @@ class Group(Protocol):
         Rows of each part.
     n_features : int
     dtype : numpy.dtype
+    few_rows_device : str
+        Where a few of the rows are computed on, see :func:`lloydia.backends.choose`.
     """
 
     name: str
     lengths: Sequence[int]
     n_features: int
     dtype: np.dtype
+    few_rows_device: str
 
     def each(self, method: str, *arguments: Any) -> list[Any]:
         """Ask all parts the same; return their answers in order."""
@@ -51,6 +54,8 @@ class Group(Protocol):
 
 class Here:
     """Parts in this process, asked one after the other."""
+
+    few_rows_device = "cpu"
 
     def __init__(self, parts: Sequence[Part]) -> None:
         self.parts = parts

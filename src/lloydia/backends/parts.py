@@ -147,7 +147,7 @@ class Parts(Engine):
 
     def subset(self, rows: NDArray[np.int64], weights: NDArray[np.float64]) -> Engine:
         # A few for each cluster: they come here.
-        return choose("cpu", self.parted.rows(rows), weights, None)
+        return choose(self.group.few_rows_device, self.parted.rows(rows), weights, None)
 
     # -- a run -------------------------------------------------------------------------------
 

@@ -64,6 +64,7 @@ class Passes(ABC):
     """
 
     parts: Sequence[Any]
+    few_rows_device = "cpu"
 
     def __init__(self, host: Host) -> None:
         self.host, self.lengths = host, host.lengths

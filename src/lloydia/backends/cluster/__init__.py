@@ -71,6 +71,8 @@ class Cluster:
         Of each part; None is as many threads as its worker has.
     """
 
+    few_rows_device = "cpu"
+
     def __init__(
         self, X: Partitions, weights: Weights | None, device: str, n_threads: int | None
     ) -> None:

@@ -107,7 +107,7 @@ def test_blocks_give_the_bits_of_the_oracle(
     X = X.to(getattr(torch, transfer_dtype)).to(getattr(torch, dtype)).numpy()
     weights = weights_of("wide", 40) if weighted else None
     start = np.vstack([X[:3], np.full((2, d), 1e7, dtype=dtype)])
-    inits = SEEDINGS if weighted and d == 3 else ("k-means++",)
+    inits = SEEDINGS if weighted and d == 3 else ("k-means++", "k-means||")
     expected = facts(choose("reference", X, weights, None), start, inits)
     memory(X, 25, left, k=5, weights=weights)
     placed = choose("cuda", X, weights, None)

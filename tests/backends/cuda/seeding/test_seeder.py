@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lloydia.backends.cuda.engine import CUDA
-from lloydia.backends.cuda.seeding import seeder
+from lloydia.backends.cuda.seeding import state
 from lloydia.backends.reference import Reference
 from lloydia.progress.stages import watch_stages
 from lloydia.seeding import SEEDINGS
@@ -97,7 +97,7 @@ def test_the_state_is_that_of_the_oracle_after_every_seed(dtype):
 def test_rows_that_share_no_memory_with_their_copy(monkeypatch):
     X = np.random.default_rng(0).normal(size=(300, 5)).astype(np.float32)
     engine, oracle = both(X, None)
-    monkeypatch.setattr(seeder, "columns_of", lambda X: X.T)
+    monkeypatch.setattr(state, "columns_of", lambda X: X.T)
     assert picks(engine, 6, 1) == picks(oracle, 6, 1)
 
 

@@ -104,6 +104,8 @@ class BatchItem(Seeded, Abilities):
         self, centers: Any, algorithm: str, empty_stops: bool = True, max_iter: int = UNLIMITED
     ) -> None:
         self.seeder.forget_seeds()
+        # A copy that seeds were assigned by; the batch has its own.
+        self.data.fp16_rows = None
         self.queued = 0
         self.batch.max_iter = max_iter
         # Not looked at in a batch that was made with them.

@@ -138,6 +138,11 @@ class LowRun(LowReports):
         self.queue(0, assigns=True, inertia=False)
         self.tabulated = False
 
+    def assign_once(self) -> None:
+        """Queue an assignment to `current` by a run that does nothing else: it makes no plan."""
+        self._tabulate()
+        self._assign(LAST)
+
     def accumulate(self) -> None:
         """Queue an assignment, and the moves of rows that changed from sum to sum."""
         self.assign()

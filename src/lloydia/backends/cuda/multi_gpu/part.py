@@ -20,7 +20,6 @@ from lloydia.backends.cuda.runtime.own_device import on_own_device
 from lloydia.backends.cuda.runtime.recording import Recording
 from lloydia.backends.cuda.seeding import donors
 from lloydia.backends.cuda.seeding.part_seeder import PartSeeder
-from lloydia.backends.cuda.seeding.state import columns_of
 from lloydia.backends.cuda.update.all_reduce import COUNTS, queue_read_message
 from lloydia.backends.cuda.update.means import queue_finish
 from lloydia.backends.engine import UNLIMITED
@@ -54,11 +53,14 @@ class CUDAPart:
         The centres that the labels belong to.
     D : torch.Tensor or None
         Each row's D, where it was measured for :meth:`cost`.
+    rows_stay : bool
+        Whether the rows stay here between questions.
     message, total : int64 tensor of shape (n_limbs k (d + 1) + COUNTS,)
         What this part adds to an iteration, and what all parts do together.
     """
 
     algorithm = "lloyd"
+    rows_stay = True
 
     def __init__(self, X: Any, weights: NDArray | None, device: str) -> None:
         self._hold(place_rows(X, weights, device))
@@ -130,10 +132,6 @@ class CUDAPart:
         assert self._seeder is not None, "A seeding begins with seed_start."
         return self._seeder
 
-    def _columns(self) -> torch.Tensor | None:
-        """Return the rows feature by feature; None where they come later."""
-        return columns_of(self.data.X)
-
     def seed_weights(self) -> NDArray[np.float64] | None:
         return self.data.seed_weights()
 
@@ -142,7 +140,7 @@ class CUDAPart:
 
     def seed_start(self) -> float:
         self._seeder = None  # Its memory is for the next one.
-        self._seeder = PartSeeder(self.data, self._columns())
+        self._seeder = PartSeeder(self.data, self.rows_stay)
         return self.as_result(self.seeder.state.largest[0])
 
     def seed_total(self, grid: tuple[int, int]) -> int:
@@ -172,6 +170,10 @@ class CUDAPart:
         return self.seeder.choose(key, factor, total, before, grid)
 
     def seed_extend_by(self, centers: NDArray) -> float:
+        return self.extend_by(self._there(centers))
+
+    def extend_by(self, centers: torch.Tensor) -> float:
+        """Make several rows, which are on the device, seeds."""
         return self.as_result(self.seeder.add_centers(centers))
 
     def seed_loads(self) -> NDArray[np.int64]:

@@ -62,6 +62,7 @@ class Threads:
         self.lengths = [part.n_samples for part in self.parts]
         first = self.parts[0]
         self.dtype, self.n_features = first.dtype, first.n_features
+        self.few_rows_device = names[0]
         self.name = "cuda:" + ",".join(name.removeprefix("cuda:") for name in names)
 
     def _submit(self, device: torch.device, function: Callable, *arguments: Any) -> Future:

@@ -57,13 +57,15 @@ class Shared:
         What the blocks of a pass have counted; see :mod:`counted`.
     known : bool
         Whether rows have labels, since there was an iteration.
+    seeds_at_once : int
+        How many new seeds rows are assigned to at a time.
     """
 
     def __init__(self, device: torch.device) -> None:
         self.device = device
         self.counts = torch.zeros(COUNTED, dtype=torch.int64, device=device)
         self.fp16_rows: tuple[torch.Tensor, ...] | None = None
-        self.known = False
+        self.known, self.seeds_at_once = False, 1
         self.forget_run()
 
     def forget_run(self) -> None:
@@ -145,6 +147,8 @@ class Block(CUDAPart):
         What has been queued in a run, and will be again.
     """
 
+    rows_stay = False
+
     def __init__(self, X: torch.Tensor, weights: NDArray | None, shared: Shared) -> None:
         there = None if weights is None else torch.as_tensor(weights).to(shared.device)
         self._hold(Dataset(X, there))
@@ -190,8 +194,6 @@ class Block(CUDAPart):
             return
         self.data.X = rows = self.in_compute_dtype(X)
         self.returns = rows is X
-        if self._seeder is not None:
-            self._seeder.state.columns = rows.T
 
     def in_compute_dtype(self, X: torch.Tensor) -> torch.Tensor:
         """Return rows as kernels want them: in half precision only if their centres are float32."""
@@ -200,8 +202,11 @@ class Block(CUDAPart):
     def as_result(self, found: torch.Tensor) -> torch.Tensor:
         return found
 
-    def _columns(self) -> None:
-        """Return nothing: they come with the rows."""
+    def seed_extend_by(self, centers: Any) -> Any:
+        """Make several rows, which are on the device for all blocks, seeds."""
+        if self.data.fp16_rows is not None and len(centers) > 1:
+            self.data.fp16_rows.store()
+        return [self.extend_by(some) for some in centers.split(self.shared.seeds_at_once)][-1]
 
     # -- a run: what is asked of all blocks is put where they all find it ------------------------
 

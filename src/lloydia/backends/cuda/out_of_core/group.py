@@ -104,6 +104,7 @@ class OutOfCore(Passes):
     ) -> None:
         super().__init__(host)
         self.name, self.device, self.room = name, place(name), room
+        self.few_rows_device = name
         self.shared, self.sender = Shared(self.device), Sender(host, self.device)
         with current(self.device):
             self._read(weights)
@@ -128,13 +129,13 @@ class OutOfCore(Passes):
         divisions = (self._divided(halving, 0) for halving in (False, True))
         return Plan(self.name, self.room, whole, sizes, *divisions)
 
-    def bytes_of_clusters(self, k: int) -> int:
+    def bytes_of_clusters(self, k: int, n_lanes: int = 2) -> int:
         """Return the bytes of k clusters, besides the blocks.
 
-        Two half-precision copies may be in progress, each with its own centres.
+        In a run two half-precision copies may be in progress, each with its own centres.
         """
         first = self.parts[0]
-        return bytes_of_clusters(first.data, k) * (1 if first.data.low else 2)
+        return bytes_of_clusters(first.data, k) * (1 if first.data.low else n_lanes)
 
     def _divided(self, halving: bool, clusters: int) -> Division:
         """Decide which rows stay; `halving` is whether half-precision copies may be used.
@@ -147,7 +148,7 @@ class OutOfCore(Passes):
             fp16_rows = []
         return self.room.divide(rows, fp16_rows, clusters)
 
-    def _divide(self, halving: bool, k: int) -> Division:
+    def _divide(self, halving: bool, k: int, n_lanes: int = 2) -> Division:
         """Set which rows and half-precision copies stay once they arrive, beside k clusters.
 
         Raises
@@ -155,7 +156,7 @@ class OutOfCore(Passes):
         MemoryError
             There is no room for the clusters beside two blocks.
         """
-        clusters = self.bytes_of_clusters(k) if k else 0
+        clusters = self.bytes_of_clusters(k, n_lanes) if k else 0
         found = self._divided(halving, clusters)
         if found.left < 0:
             raise MemoryError(
@@ -196,10 +197,19 @@ class OutOfCore(Passes):
         with current(self.device):
             if method == "conclude":
                 self._use(arguments[0])
+            if method == "seed_extend_by":
+                arguments = (self._add(arguments[0]),)
             found = super().each(method, *arguments)
             if method in ("conclude", "classify"):
                 self.shared.end_pass()
             return found
+
+    def _add(self, centers: NDArray) -> torch.Tensor:
+        """Copy new seeds to the device; make room for an assignment to as many at a time as fit."""
+        most = self.room.left * len(centers) // self.bytes_of_clusters(len(centers), n_lanes=1)
+        self.shared.seeds_at_once = count = min(max(most, 1), len(centers))
+        self._divide(False, count, n_lanes=1)
+        return torch.from_numpy(np.ascontiguousarray(centers)).to(self.device)
 
     def _use(self, centers: NDArray) -> None:
         """Let all blocks assign their rows to these centres."""

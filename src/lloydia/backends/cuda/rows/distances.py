@@ -18,7 +18,6 @@ from lloydia.backends.cuda.runtime.launching import EXACT, ceil_div, launch, nex
 
 __all__ = [
     "add_in_order",
-    "closest",
     "distances",
     "levels",
     "own_distances",
@@ -208,46 +207,3 @@ def distances(rows: WholeRows, centers: torch.Tensor) -> torch.Tensor:
     grid = (ceil_div(n, BLOCK.value), padded.shape[1] // WIDTH.value)
     distances_kernel[grid](rows.X, padded, out, n, k, padded.shape[1], d, num_warps=4, **EXACT)
     return out
-
-
-@triton.jit(do_not_specialize=["n", "k"])
-def closest_kernel(X, row_pitch, feature_pitch, centers, labels, out, n, k, pitch, d):
-    rows = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    inside = rows < n
-    best = tl.full([BLOCK], float("inf"), tl.float64)
-    label = tl.zeros([BLOCK], tl.int32)
-    for first in range(0, k, WIDTH):
-        j = first + tl.arange(0, WIDTH)
-        D = squares(X + rows * row_pitch, feature_pitch, inside, centers + j, pitch, d, WIDTH)
-        D = tl.where((j < k)[:, None], D, float("inf"))
-        least = tl.min(D, axis=0)
-        lowest = tl.min(tl.where(D == least[None, :], j[:, None], k), axis=0)
-        label = tl.where(least < best, lowest, label)
-        best = tl.minimum(best, least)
-    tl.store(labels + rows, label, mask=inside)
-    tl.store(out + rows, best, mask=inside)
-
-
-def closest(columns: torch.Tensor, centers: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return every row's nearest centre (ties go to the lowest) and its D; nothing is skipped.
-
-    Parameters
-    ----------
-    columns : tensor of shape (d, n), with any strides
-        The rows, feature by feature; best where rows are neighbours in memory.
-    centers : tensor of shape (k, d)
-
-    Returns
-    -------
-    labels : tensor of shape (n,), int32
-    D : tensor of shape (n,), float64
-    """
-    (d, n), k = columns.shape, len(centers)
-    labels = torch.empty(n, dtype=torch.int32, device=columns.device)
-    D = torch.empty(n, dtype=torch.float64, device=columns.device)
-    padded = table(centers, WIDTH.value)
-    closest_kernel[(ceil_div(n, BLOCK.value),)](
-        columns, columns.stride(1), columns.stride(0), padded, labels, D, n, k, padded.shape[1], d,
-        num_warps=4, **EXACT,
-    )  # fmt: skip
-    return labels, D

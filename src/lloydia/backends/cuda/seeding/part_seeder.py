@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from lloydia.backends.cuda.runtime.launching import next_power
 from lloydia.backends.cuda.seeding import oversampling, plusplus_kernels
 from lloydia.backends.cuda.seeding.seeder import loads
-from lloydia.backends.cuda.seeding.state import MAX_CANDIDATES, SeededRows, SeedingState
+from lloydia.backends.cuda.seeding.several import SeededRows
+from lloydia.backends.cuda.seeding.state import MAX_CANDIDATES, SeedingState
 
 __all__ = ["PartSeeder"]
 
@@ -26,7 +27,7 @@ class PartSeeder:
     Parameters
     ----------
     rows : SeededRows
-    columns : tensor of shape (d, n)
+    stay : bool
         See :class:`SeedingState`.
 
     Attributes
@@ -36,9 +37,9 @@ class PartSeeder:
         table.
     """
 
-    def __init__(self, rows: SeededRows, columns: torch.Tensor) -> None:
+    def __init__(self, rows: SeededRows, stay: bool) -> None:
         rows.magnitudes()  # refuses NaN, of which no seed could be drawn
-        self.rows, self.state = rows, SeedingState(rows, columns)
+        self.rows, self.state = rows, SeedingState(rows, stay)
         self.values: NDArray[Any] = np.empty((0, rows.n_features))
         self.evaluated_from = 0
 
@@ -115,12 +116,17 @@ class PartSeeder:
         self, key: int, factor: float, total: int, before: int, grid: tuple[int, int]
     ) -> NDArray[np.int64]:
         """Choose rows, each on its own; `before` rows of other parts come first."""
-        terms = oversampling.integers(self.state.nearest, self.rows.weights, grid)
-        return oversampling.chosen(terms, key, factor, total, before).cpu().numpy()
+        self._use(grid)
+        state, all_terms = self.state, torch.tensor([total], device=self.rows.device)
+        found = oversampling.chosen(
+            state.nearest, self.rows.weights, state.largest, state.bits, all_terms, key, factor,
+            before,
+        )  # fmt: skip
+        return found.cpu().numpy()
 
-    def add_centers(self, centers: NDArray) -> torch.Tensor:
+    def add_centers(self, centers: torch.Tensor) -> torch.Tensor:
         """Make several rows seeds; return the largest weight times D."""
-        self.state.add_centers(self._there(centers))
+        self.state.add_centers(centers)
         return self.state.largest[0]
 
     def loads(self) -> NDArray[np.int64]:

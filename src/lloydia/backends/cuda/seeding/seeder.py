@@ -10,12 +10,8 @@ import torch
 from numpy.typing import NDArray
 
 from lloydia.backends.cuda.seeding import oversampling
-from lloydia.backends.cuda.seeding.state import (
-    MAX_CANDIDATES,
-    SeededRows,
-    SeedingState,
-    columns_of,
-)
+from lloydia.backends.cuda.seeding.several import SeededRows
+from lloydia.backends.cuda.seeding.state import MAX_CANDIDATES, SeedingState
 from lloydia.exact import sums as exact
 from lloydia.progress.stages import steps
 
@@ -36,7 +32,7 @@ class Seeder:
 
     def __init__(self, rows: SeededRows) -> None:
         rows.magnitudes()  # refuses NaN, of which no seed could be drawn
-        self.rows, self.state = rows, SeedingState(rows, columns_of(rows.X))
+        self.rows, self.state = rows, SeedingState(rows)
         self.added_up = False
         self.evaluated: list[int] = []
         self.foreseen: list[int] = []
@@ -63,10 +59,14 @@ class Seeder:
         return np.array(rows, dtype=np.int64)
 
     def _draw(self, fractions: torch.Tensor, rows: torch.Tensor) -> None:
+        self._add_up()
+        self.state.draw(fractions, rows)
+
+    def _add_up(self) -> None:
+        """Queue the sums of all tiles, unless they are those of `nearest`."""
         if not self.added_up:
             self.state.add_up()
             self.added_up = True
-        self.state.draw(fractions, rows)
 
     def _compute_potentials(self, rows: torch.Tensor, potentials: torch.Tensor) -> None:
         """Compute the totals with each of some rows, at most MAX_CANDIDATES, as a seed."""
@@ -124,13 +124,16 @@ class Seeder:
 
     def seed_sample(self, key: int, factor: float) -> NDArray[np.int64]:
         state = self.state
-        grid = exact.total_grid(self.rows.n_samples, state.largest.item())
-        terms = oversampling.integers(state.nearest, self.rows.weights, grid)
-        total = int(terms.to(torch.int64).sum())
-        return oversampling.chosen(terms, key, factor, total, 0).cpu().numpy()
+        self._add_up()
+        total = state.totals.sum()
+        found = oversampling.chosen(
+            state.nearest, self.rows.weights, state.largest, state.bits, total, key, factor
+        )
+        return found.cpu().numpy()
 
     def seed_extend(self, rows: NDArray[np.int64]) -> None:
-        self.state.add_centers(self.rows.X[torch.as_tensor(rows, device=self.rows.device)])
+        chosen = self.rows.X[torch.as_tensor(rows, device=self.rows.device)]
+        self.state.add_centers(chosen.to(self.rows.wide))
         self._changed()
 
     def seed_loads(self) -> NDArray[np.int64]:
@@ -141,6 +144,5 @@ def loads(rows: SeededRows, state: SeedingState) -> NDArray[np.int64]:
     """Return the integer sum of the weights of the rows nearest to each seed."""
     whole = rows.magnitudes()
     grid = exact.total_grid(whole.n_samples, whole.largest_weight)
-    terms = oversampling.integers(torch.ones_like(state.nearest), rows.weights, grid)
     assert state.owners is not None
-    return oversampling.loads(terms, state.owners, state.n_seeds).cpu().numpy()
+    return oversampling.loads(state.owners, rows.weights, state.n_seeds, grid).cpu().numpy()

@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 
 from lloydia.backends.cuda.runtime.own_device import current
 from lloydia.backends.cuda.seeding.seeder import Seeder
-from lloydia.backends.cuda.seeding.state import MAX_CANDIDATES, SeededRows
+from lloydia.backends.cuda.seeding.several import SeededRows
+from lloydia.backends.cuda.seeding.state import MAX_CANDIDATES
 from lloydia.backends.seeded import SeedingAbilities
 
 __all__ = ["Seeds"]

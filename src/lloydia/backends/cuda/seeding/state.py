@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 import torch
 
-from lloydia.backends.cuda.protocols import WholeRows
-from lloydia.backends.cuda.rows.distances import closest
 from lloydia.backends.cuda.rows.totals import largest_term
 from lloydia.backends.cuda.runtime.launching import EXACT, ceil_div, next_power, processors
 from lloydia.backends.cuda.seeding import plusplus_kernels
+from lloydia.backends.cuda.seeding.several import SeededRows, take_nearer
 from lloydia.exact import sums as exact
 
-__all__ = ["MAX_CANDIDATES", "SeededRows", "SeedingState", "columns_of"]
+__all__ = ["MAX_CANDIDATES", "SeedingState", "columns_of"]
 
 # Candidates that are evaluated at a time.
 MAX_CANDIDATES = 16
-
-
-class SeededRows(WholeRows, Protocol):
-    """Rows that seeds are chosen from."""
-
-    def magnitudes(self) -> exact.Magnitudes:
-        """Measure the rows; NaN is refused."""
 
 
 def columns_of(X: torch.Tensor) -> torch.Tensor:
@@ -40,8 +30,8 @@ class SeedingState:
     Parameters
     ----------
     rows : SeededRows
-    columns : tensor of shape (d, n)
-        The rows, feature by feature: neighbours in memory, where there is room for a copy.
+    stay : bool
+        Whether the rows stay where they are: then those who read them often read a copy.
 
     Attributes
     ----------
@@ -62,8 +52,9 @@ class SeedingState:
     n_seeds : int
     """
 
-    def __init__(self, rows: SeededRows, columns: torch.Tensor) -> None:
-        self.rows, self.columns = rows, columns
+    def __init__(self, rows: SeededRows, stay: bool = True) -> None:
+        self.rows, self.stay = rows, stay
+        self._copy: torch.Tensor | None = None
         n, new = rows.n_samples, {"device": rows.device}
         self.nearest = torch.ones(n, dtype=torch.float64, **new)
         self.largest = largest_term(self.nearest, rows.weights)
@@ -75,6 +66,15 @@ class SeedingState:
         self.improved = torch.empty(n, dtype=torch.int32, **new)
         self.bits = exact.bits_a_limb(n)
         self.n_seeds = 0
+
+    @property
+    def columns(self) -> torch.Tensor:
+        """The rows, feature by feature, of shape (d, n); neighbours in memory where copied."""
+        if not self.stay:
+            return self.rows.X.T
+        if self._copy is None:
+            self._copy = columns_of(self.rows.X)
+        return self._copy
 
     def add_up(self) -> None:
         """Queue the sums of all tiles."""
@@ -134,15 +134,10 @@ class SeedingState:
 
     def add_centers(self, centers: torch.Tensor) -> None:
         """Make several centres seeds, and note which seed is the nearest to each row."""
-        labels, D = closest(self.columns, centers)
-        if self.n_seeds == 0:
-            self.nearest, self.owners = D, labels
-        else:
-            assert self.owners is not None
-            self.owners = torch.where(D < self.nearest, self.n_seeds + labels, self.owners)
-            self.nearest = torch.minimum(self.nearest, D)
+        if self.owners is None:
+            self.owners = torch.empty(len(self.nearest), dtype=torch.int32, device=centers.device)
+        take_nearer(self.rows, centers, self.nearest, self.owners, self.largest, self.n_seeds)
         self.n_seeds += len(centers)
-        self.largest = largest_term(self.nearest, self.rows.weights)
 
     def top(self) -> tuple[int, float]:
         """Return the row of positive weight with the largest D, and that D; -1 where it is 0."""

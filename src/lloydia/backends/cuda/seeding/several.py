@@ -1,0 +1,148 @@
+"""Several rows become seeds at once: an assignment to these alone, then each row's nearer seed.
+
+The assignment is that of an iteration, with the labels of :func:`lloydia.exact.distance.nearest`:
+scores on matrix units (:mod:`matmul`) or, of few features, in float32 (:mod:`low_dim`) prove most
+labels, and D decides the others.  D itself is then computed to one seed a row.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Protocol
+
+import torch
+import triton
+import triton.language as tl
+
+from lloydia.backends.cuda.device_functions.run_state import SIZE
+from lloydia.backends.cuda.low_dim.run import LowRun
+from lloydia.backends.cuda.matmul.scan import RowsWithFp16, TensorScan
+from lloydia.backends.cuda.protocols import RunRows
+from lloydia.backends.cuda.rows.distances import levels, pair_distances
+from lloydia.backends.cuda.rows.fixed_point_grid import FixedPointGrid
+from lloydia.backends.cuda.rows.totals import raise_to
+from lloydia.backends.cuda.runtime.launching import EXACT, ceil_div, launch, next_power
+from lloydia.exact import sums as exact
+
+__all__ = ["SeededRows", "nearest_of", "take_nearer"]
+
+ROWS = tl.constexpr(32)  # rows of a program, which is one warp
+
+
+class SeededRows(RunRows, RowsWithFp16, Protocol):
+    """Rows that seeds are chosen from.
+
+    Attributes
+    ----------
+    low : bool
+        Whether there are so few features that :mod:`low_dim` assigns rows, else :mod:`matmul`.
+    """
+
+    low: bool
+
+    def magnitudes(self) -> exact.Magnitudes:
+        """Measure the rows; NaN is refused."""
+
+
+def nearest_of(rows: SeededRows, centers: torch.Tensor) -> torch.Tensor | None:
+    """Return the number of each row's nearest centre, ties to the lowest: shape (n,), int32.
+
+    None for a single centre.  The half-precision copy of the rows stays with them for their next
+    run; all other memory is given back.
+
+    Parameters
+    ----------
+    rows : SeededRows
+    centers : tensor of shape (m, d), in the rows' ``wide`` type
+    """
+    if len(centers) == 1:
+        return None
+    if rows.low:
+        grid = FixedPointGrid.of(rows, rows.grid, None)
+        run = LowRun(rows, grid, centers, 1, False)
+        run.current.copy_(centers)
+        run.assign_once()
+        return run.labels
+    new = {"dtype": torch.int32, "device": rows.device}
+    labels = torch.full((rows.n_samples,), -1, **new)
+    # All rows change, and nothing reads the list of them.
+    unread = torch.empty(rows.n_samples, **new)
+    run_state = torch.zeros(SIZE, **new)
+    TensorScan(rows, len(centers)).scan(centers, labels, unread, unread, run_state)
+    return labels
+
+
+@triton.jit(do_not_specialize=["n", "n_seeds"])
+def nearer_kernel(
+    X, labels, centers, weights, nearest, owners, largest, n, d, n_seeds, LEVELS: tl.constexpr
+):
+    """Give each row the seed of its label, if that is nearer than the nearest so far.
+
+    Parameters
+    ----------
+    X : (n, d), IN
+    labels : int32 (n,), IN, or None
+        None: all rows have the first centre.
+    centers : (m, d), IN
+    weights : float64 (n,), IN, or None
+    nearest : float64 (n,), IN and OUT
+    owners : int32 (n,), IN and OUT
+    largest : float64 (1,), IN and OUT
+        Raised to the largest weight times D.
+    n, d : int, IN
+    n_seeds : int, IN
+        The seeds before these.
+    """
+    rows = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    inside = rows < n
+    label = tl.zeros(rows.shape, tl.int32)
+    if labels is not None:
+        label = tl.load(labels + rows, mask=inside, other=0)
+    c_at = centers + label.to(tl.int64) * d
+    D = pair_distances(X + rows * d, c_at, inside, d, LEVELS)
+    near = tl.load(nearest + rows, mask=inside, other=0.0)
+    nearer = D < near
+    tl.store(nearest + rows, D, mask=nearer)
+    tl.store(owners + rows, n_seeds + label, mask=nearer)
+    term = tl.minimum(D, near)
+    if weights is not None:
+        term = tl.load(weights + rows, mask=inside, other=0.0) * term
+    top = tl.max(term, axis=0)
+    # A plain load first: few programs find a larger term.
+    if top > tl.load(largest, volatile=True):
+        raise_to(largest, top)
+
+
+def take_nearer(
+    rows: SeededRows,
+    centers: torch.Tensor,
+    nearest: torch.Tensor,
+    owners: torch.Tensor,
+    largest: torch.Tensor,
+    n_seeds: int,
+) -> None:
+    """Queue that `centers` follow `n_seeds` others as seeds; of equal D the earlier seed is nearer.
+
+    Parameters
+    ----------
+    rows : SeededRows
+    centers : tensor of shape (m, d), in the rows' ``wide`` type, contiguous
+    nearest, owners : tensors of shape (n,), float64 and int32
+        Each row's D to its nearest seed, and that seed; they are overwritten.
+    largest : tensor of shape (1,), float64
+        It becomes the largest weight times D.
+    n_seeds : int
+    """
+    labels = nearest_of(rows, centers)
+    n, d = rows.n_samples, rows.n_features
+    if n_seeds == 0:
+        nearest.fill_(math.inf)
+        owners.zero_()
+    largest.zero_()
+    # As in :func:`rows.distances.own_distances`, which computes the same.
+    most = max(0, next_power(d).bit_length() - 2)
+    launch(
+        nearer_kernel, (ceil_div(n, ROWS.value),),
+        rows.X, labels, centers, rows.weights, nearest, owners, largest, n, d, n_seeds,
+        LEVELS=min(levels(rows.X), most), num_warps=1, **EXACT,
+    )  # fmt: skip
