@@ -417,7 +417,9 @@ def parse(text: str) -> Rule:
         try:
             rule = SPELLED[name](number)
         except ValueError as error:
-            raise ValueError(f"Bad stop rule {part.strip()!r}: {error}") from None
+            # Without the name of the class, which is Python's.
+            must = str(error).partition(": ")[2]
+            raise ValueError(f"Bad stop rule {part.strip()!r}: {must}") from None
         result = rule if result is None else result | rule
     assert result is not None
     return result

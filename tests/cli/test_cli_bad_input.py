@@ -102,7 +102,7 @@ TEXTS = {
     "negative k": (GOOD, ("fit", "data.csv", "-k", -3), "-3 for -k: it must be >= 1"),
     "k above n": (GOOD, ("fit", "data.csv", "-k", 4), "more clusters than the 3 rows of data.csv"),
     "fraction of k": (GOOD, ("fit", "data.csv", "-k", 2.5), "'2.5' is not a whole number"),
-    "unknown init": (GOOD, (*FIT, "--init", "kmeans+"), "unknown --init 'kmeans+'; give k-means++"),
+    "unknown init": (GOOD, (*FIT, "--init", "kmeans+"), "Unknown --init 'kmeans+'; give k-means++"),
     "unknown algorithm": (GOOD, (*FIT, "--algorithm", "yolo"), "yolo"),
     "unknown device": (GOOD, (*FIT, "--device", "tpu"), "'tpu'"),
     "no such GPU": (GOOD, (*FIT, "--device", "cuda:99"), "--device cpu."),

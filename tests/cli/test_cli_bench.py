@@ -52,7 +52,7 @@ def test_a_table(run):
         ("peers --device tpu", "--device"),
         ("seeding --cases iris", "There is no case 'iris'"),
         ("peers iris", "bench peers takes only options"),
-        ("report none.jsonl", "no such file or directory: none.jsonl"),
+        ("report none.jsonl", "no such file: none.jsonl"),
     ],
 )
 def test_bad_input_is_one_sentence(run, arguments, what):

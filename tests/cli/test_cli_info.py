@@ -72,10 +72,10 @@ def test_without_pytorch(run, monkeypatch):
     ("option", "value", "said"),
     [
         ("--shape", "1000,64", "'1000,64' is not ROWS,FEATURES,CLUSTERS"),
-        ("--shape", "1000,0,3", "0 features: there is at least one"),
         ("--shape", "10,64,256", "256 clusters of 10 rows: there are at most as many clusters as"),
+        ("--shape", "1000,0,3", "has 0 features; at least one is needed"),
         ("--shape", "1000,x,3", "x"),
-        ("--capability", "nine", "'nine' is not a compute capability: 9.0, say"),
+        ("--capability", "nine", "'nine' is not a compute capability, such as 9.0"),
     ],
 )
 def test_what_is_no_shape_or_capability(run, option, value, said):

@@ -179,7 +179,7 @@ BAD = {
     "no k": ("photo.png", "-k is required"),
     "k of 0": ("photo.png -k 0", "must be >= 1"),
     "k of 257": ("photo.png -k 257", "must be <= 256"),
-    "space": ("photo.png -k 4 --space CIE", "unknown colour space 'CIE': use one of RGB, sRGB"),
+    "space": ("photo.png -k 4 --space CIE", "Unknown colour space 'CIE': use one of RGB, sRGB"),
     "dither": ("photo.png -k 4 --dither bayer", "bayer"),
     "extension": ("photo.png -k 4 --out a.jpg", "its extension must be one of .png, .gif"),
     "palette": ("photo.png -k 4 --palette a.aco", "one of .png, .json, .gpl, .ase"),

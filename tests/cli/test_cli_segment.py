@@ -169,7 +169,7 @@ def test_fewer_colours_than_segments_is_said(run, folder):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("photo.png YUV 3 10", "unknown colour space 'YUV': use one of RGB, sRGB, linear, HSV"),
+        ("photo.png YUV 3 10", "Unknown colour space 'YUV': use one of RGB, sRGB, linear, HSV"),
         ("photo.png RGB 0 10", 'Invalid value "0" for K'),
         ("photo.png RGB two", "'two' is not a whole number; segment takes IMAGE MODE K"),
         ("photo.png RGB 3 10 show", "'show' is not the word display"),

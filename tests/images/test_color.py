@@ -176,7 +176,7 @@ def test_names_in_any_case():
 
 def test_unknown_space_lists_all():
     with pytest.raises(
-        ValueError, match="unknown colour space 'YUV': use one of RGB, sRGB"
+        ValueError, match="Unknown colour space 'YUV': use one of RGB, sRGB"
     ) as error:
         space("YUV")
     assert all(name in str(error.value) for name in NAMES)

@@ -269,7 +269,7 @@ def test_floats_are_clustered_as_the_levels_they_stand_for(space):
 BAD = {
     "NaN": ((np.full((3, 4), np.nan), 2), {}, "pixels hold NaN"),
     "k of 0": ((PHOTO, 0), {}, "k=0 must be an integer >= 1"),
-    "space": ((PHOTO, 2), {"space": "CIE"}, "unknown colour space 'CIE': use one of RGB"),
+    "space": ((PHOTO, 2), {"space": "CIE"}, "Unknown colour space 'CIE': use one of RGB"),
     "dither": ((PHOTO, 2), {"dither": "bayer"}, "dither='bayer' must be one of 'none'"),
     "a table": ((np.zeros((3, 4, 5), np.uint8), 2), {}, r"shape \(3, 4, 5\) is not a picture"),
     "a name": (("photo.jpg", 3), {}, "^'photo.jpg' is a text, not pixels: .* numpy.asarray"),

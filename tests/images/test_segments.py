@@ -297,7 +297,7 @@ def test_every_colour_of_the_cube_has_its_place():
         (np.zeros((4, 4, 3), np.int32), {}, "pixels of type int32 are not supported"),
         (np.full((4, 4), 7.0), {}, "floating pixels reach from 7 to 7"),
         (np.eye(4), {"k": 0}, "k=0 must be an integer >= 1"),
-        (np.eye(4), {"space": "yuv"}, "unknown colour space 'yuv': use one of RGB"),
+        (np.eye(4), {"space": "yuv"}, "Unknown colour space 'yuv': use one of RGB"),
         (np.eye(4), {"init": "first"}, "init='first' must be one of 'k-means"),
         (np.eye(4), {"init": None}, "init=None must be one of 'k-means.*or an array of colours"),
         (np.eye(4), {"init": np.array(3.0)}, r"init=array\(3.\) must be one of 'k-means"),

@@ -9,6 +9,7 @@ import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 from lloydia.spelling import on_command_line, printable
 
@@ -52,6 +53,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         if _is_closed_pipe(error):
             return _pipe_closed()
+        if isinstance(error, FileNotFoundError) and error.filename:
+            from lloydia.data.formats.missing import no_such_file
+
+            with on_command_line():
+                _say(str(no_such_file(Path(os.fsdecode(error.filename)))))
+            return BAD_INPUT
         # Without the system's words it is a sentence of ours, or of a library.
         where = error.filename or "standard output"
         _say(f"{error.strerror.lower()}: {where}" if error.strerror else str(error))

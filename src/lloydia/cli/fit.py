@@ -21,6 +21,7 @@ from lloydia.cli.options import (
     Labelled,
     Reading,
     TableOrFolder,
+    require_device,
 )
 from lloydia.cli.progress import progress
 from lloydia.cli.report import flush, print_clusters, sizes
@@ -137,6 +138,7 @@ def fit(
     labelled.check(data, reading, used, force)
     outputs.check(used, force)
     checkpoints.check(used, force)
+    require_device(method.device)
     before = labelled.stamp(data, reading)
     dtype = None if method.dtype == "auto" else method.dtype
     blocks = by_blocks(data, memory)

@@ -35,11 +35,13 @@ def shape_of(_: type, tokens: Sequence[Any]) -> Shape:
     """Convert ROWS,FEATURES,CLUSTERS."""
     words = tokens[0].value.split(",")
     if len(words) != 3:
-        raise ValueError(f"{tokens[0].value!r} is not ROWS,FEATURES,CLUSTERS: 1000000,64,256, say")
+        raise ValueError(
+            f"{tokens[0].value!r} is not ROWS,FEATURES,CLUSTERS, such as 1000000,64,256"
+        )
     found = Shape(*(whole_number(word) for word in words))
     for name, size in found._asdict().items():
         if size < 1:
-            raise ValueError(f"{size} {name}: there is at least one")
+            raise ValueError(f"{tokens[0].value!r} has {size} {name}; at least one is needed")
     if found.clusters > found.rows:
         raise ValueError(
             f"{found.clusters} clusters of {found.rows} rows: there are at most as many clusters "
@@ -52,7 +54,7 @@ def capability_of(_: type, tokens: Sequence[Any]) -> tuple[int, int]:
     """Convert MAJOR.MINOR."""
     found = re.fullmatch(r"(\d+)\.(\d+)", tokens[0].value)
     if not found:
-        raise ValueError(f"{tokens[0].value!r} is not a compute capability: 9.0, say")
+        raise ValueError(f"{tokens[0].value!r} is not a compute capability, such as 9.0")
     return int(found[1]), int(found[2])
 
 

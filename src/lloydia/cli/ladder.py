@@ -14,6 +14,7 @@ from lloydia.cli.options import FILE, OUTPUT, POSITIVE, Force, Json, Reading
 from lloydia.cli.own_data import Own
 from lloydia.cli.progress import progress
 from lloydia.cli.report import print_json
+from lloydia.spelling import meant
 
 if TYPE_CHECKING:
     from lloydia.ladder.experiments.measurement import Measurement
@@ -39,7 +40,10 @@ def any_case(type_: type, tokens: Sequence[Any]) -> str:
     text = tokens[0].value
     choices = {choice.lower(): choice for choice in get_args(type_)}
     if text.lower() not in choices:
-        raise ValueError(f"{text!r} is not one of {', '.join(choices.values())}")
+        listed = ", ".join(choices.values())
+        # The parser ends the sentence.
+        hint = meant(text, choices.values()).rstrip(".")
+        raise ValueError(f"{text!r} is not one of {listed}{hint}")
     return choices[text.lower()]
 
 

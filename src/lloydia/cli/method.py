@@ -126,6 +126,7 @@ class Method:
 
     def check(self) -> None:
         """Refuse an unknown seeding or stop rule before any data is read."""
+        from lloydia.data.formats.missing import no_such_file, similar_file
         from lloydia.parameters import SAME
         from lloydia.stopping import parse
 
@@ -137,9 +138,11 @@ class Method:
                 )
         if self.init not in SEEDINGS and not (self.init and Path(self.init).exists()):
             path = Path(self.init)
-            named = path.suffix or len(path.parts) > 1
-            what = f"no such file: {path}" if named else f"unknown --init {self.init!r}"
-            hint = "." if named else meant(self.init, SEEDINGS, SAME)
+            what, hint = f"Unknown --init {self.init!r}", meant(self.init, SEEDINGS, SAME)
+            if path.suffix or len(path.parts) > 1:
+                if similar_file(path) is not None:
+                    raise no_such_file(path)
+                what, hint = f"no such file: {path}", "."
             raise ValueError(f"{what}; give {', '.join(SEEDINGS)}, or a file of centres{hint}")
 
     @contextmanager

@@ -57,6 +57,26 @@ def device_name(_: type, tokens: Sequence[Any]) -> str:
     return tokens[0].value
 
 
+def require_device(device: str) -> None:
+    """Refuse a GPU that is not there, or cannot be used, before anything is read for it.
+
+    Raises
+    ------
+    ValueError, ImportError
+        As :func:`lloydia.backends.put`.
+    """
+    if not device.startswith("cuda"):
+        return
+    import numpy as np
+
+    from lloydia.backends import put
+
+    several = device.removeprefix("cuda:").split(",")
+    names = [f"cuda:{n}" for n in several] if len(several) > 1 else [device.removesuffix(":all")]
+    for name in names:
+        put(name, np.zeros((1, 1), dtype=np.float32))
+
+
 FILE = Parameter(converter=file_name)
 # The parser completes file names for Path, and converts to the first of the types, which keeps
 # the user's words.

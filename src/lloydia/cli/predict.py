@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from lloydia.cli.blocks import Memory, announce, by_blocks, read_by_blocks
-from lloydia.cli.options import Device, FileName, Force, Json, Labelled, Reading, TableOrFolder
+from lloydia.cli.options import (
+    Device,
+    FileName,
+    Force,
+    Json,
+    Labelled,
+    Reading,
+    TableOrFolder,
+    require_device,
+)
 from lloydia.cli.progress import progress
 from lloydia.cli.report import flush, print_clusters, sizes
 
@@ -49,6 +58,7 @@ def predict(
     from lloydia.data.outputs import Renames
 
     labelled.check(data, reading, [Path(model), Path(data)], force)
+    require_device(device)
     before = labelled.stamp(data, reading)
     estimator = load(model).set_params(device=device, n_threads=None)
     # Columns are matched by name here; the rows themselves have no names.

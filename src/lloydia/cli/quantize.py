@@ -21,6 +21,7 @@ from lloydia.cli.options import (
     Json,
     OneDevice,
     Threads,
+    require_device,
     whole,
 )
 from lloydia.cli.pictures import AllowHuge, SpaceName, decoders_silent
@@ -128,6 +129,7 @@ def quantize(
     if palette is not None and method.per_frame:
         raise DataError("--palette is of one palette: leave out --per-frame.")
     space(method.space)  # an unknown one is refused before anything is read
+    require_device(method.device)
     if image.is_dir():
         _folder(image, k, method, out, palette, force, json)
         return

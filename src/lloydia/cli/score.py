@@ -8,7 +8,16 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from lloydia.cli.options import POSITIVE, SEED, Data, FileName, Json, OneDevice, Reading
+from lloydia.cli.options import (
+    POSITIVE,
+    SEED,
+    Data,
+    FileName,
+    Json,
+    OneDevice,
+    Reading,
+    require_device,
+)
 from lloydia.cli.progress import progress
 from lloydia.cli.report import print_json, print_pairs
 
@@ -51,6 +60,7 @@ def score(
     from lloydia.data.labels import read_labels
     from lloydia.metrics import calinski_harabasz_score, davies_bouldin_score, silhouette_score
 
+    require_device(device)
     before = None
     if reading.id is not None:
         endings(str(data), "--id")

@@ -24,6 +24,7 @@ from lloydia.cli.options import (
     OneDevice,
     Threads,
     real,
+    require_device,
 )
 from lloydia.cli.pictures import AllowHuge, SpaceName, decoders_silent
 from lloydia.cli.progress import progress
@@ -73,7 +74,8 @@ class Segmenting:
     ] = None
 
     def check(self) -> None:
-        """Refuse a rung that is not known, or that cannot run here."""
+        """Refuse a GPU or a rung that is not known, or that cannot run here."""
+        require_device(self.device)
         if self.rung is None:
             return
         from lloydia.ladder import called, where

@@ -103,9 +103,7 @@ class Grammar:
 
     def __post_init__(self) -> None:
         if self.decimal not in (".", ","):
-            raise ValueError(
-                f"{option('decimal', self.decimal)} must be one character, a point or a comma."
-            )
+            raise ValueError(f"{option('decimal', self.decimal)} must be a point or a comma.")
         if self.thousands is not None and self.thousands not in DIVIDERS:
             raise ValueError(
                 f"{option('thousands', self.thousands)} must be a comma, a point, a blank or an "

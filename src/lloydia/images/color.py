@@ -242,7 +242,7 @@ def space(name: str) -> Space:
             return known
     names = [known.name for known in SPACES]
     raise ValueError(
-        f"unknown colour space {name!r}: use one of {', '.join(names)}{meant(name, names, SAME)}"
+        f"Unknown colour space {name!r}: use one of {', '.join(names)}{meant(name, names, SAME)}"
     )
 
 

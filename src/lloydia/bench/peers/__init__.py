@@ -26,6 +26,8 @@ LIBRARIES = tuple(
         "gemm",
     )
 )
+# Other names of libraries.
+SAME = {"sklearn": "scikit-learn", "scikitlearn": "scikit-learn"}
 TOO_LARGE = 3e9  # bytes that a peer may allocate for an n x k matrix
 
 
@@ -170,9 +172,8 @@ def choose(
         matching = [peer for peer in every if peer.name == name or peer.name.startswith(f"{name} ")]
         if not matching:
             known = [peer.name for peer in every]
-            raise ValueError(
-                f"There is no peer {name!r}: the peers are {', '.join(known)}{meant(name, known)}"
-            )
+            alike = meant(name, [*known, *(full.split()[0] for full in known)], SAME)
+            raise ValueError(f"There is no peer {name!r}: the peers are {', '.join(known)}{alike}")
         if not matching[0].version():
             raise ImportError(f"{name} is not installed; pip install {matching[0].package}.")
     wanted = ("Lloydia", "gemm", *names)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from pathlib import Path
@@ -20,6 +21,7 @@ from cyclopts import (
 from cyclopts.exceptions import UnknownCommandError
 
 from lloydia.cli.parser import synonyms
+from lloydia.data.formats.missing import similar_file
 from lloydia.spelling import near
 
 if TYPE_CHECKING:
@@ -112,6 +114,10 @@ def _missing(name: str, command: str, words: list[str]) -> str:
         for before, word in pairwise(["", *words]):
             if not before.startswith("-") and (found := LONE_NUMBER.fullmatch(word)):
                 return f"-k is required; did you mean -k {found[1]}?"
+        same = {word: "-k" for word, options in synonyms.OPTIONS.items() if options == ("-k",)}
+        for word in words:
+            if word.startswith("--") and near(word.partition("=")[0], ["-k"], same):
+                return f"Unknown option: {word}; did you mean -k?"
         return "-k is required, such as -k 8"
     if name.startswith("-"):
         return f"{name} needs a value"
@@ -124,7 +130,8 @@ def _not_converted(error: CoercionError, token: Token, command: str) -> str:
     if error.msg is not None:
         # From a converter of ours, which quotes the value.
         said = str(error.msg).rstrip(".")
-        what = f"{token.keyword}: {said}" if token.keyword else said
+        # What begins with a capital is a whole sentence.
+        what = f"{token.keyword}: {said}" if token.keyword and not said[0].isupper() else said
     else:
         what = f'Invalid value "{token.value}" for {_name(error, token)}'
         if get_origin(error.target_type) is Literal:
@@ -147,7 +154,7 @@ def _unknown_option(error: UnknownOptionError, command: str) -> str:
     places = [name for name in known if name.isidentifier()]
     plain = given.lstrip("-").casefold()
     if plain.upper() in places or (plain in synonyms.FILES and places):
-        return f"{what}; the file stands alone: lloydia {command} {' '.join(places)}"
+        return f"{what}; write it without an option: lloydia {command} {' '.join(places)}"
     options = [*(name for name in known if name.startswith("-")), "--help"]
     same = {
         word: found
@@ -167,12 +174,23 @@ def _unknown_command(given: str, app: App | None, command: str) -> str:
         if found := near(name, flags, synonyms.COMMANDS):
             return f"{what}; did you mean {f'{found} {value}'.rstrip()}?"
         return f"{what}; a command comes first: {', '.join(known)}"
-    if not command and (Path(given).suffix or Path(given).exists()):
-        takes = "quantize" if Path(given).suffix.lower() in PICTURES else "fit"
-        return f"{given!r} is no command; did you mean lloydia {takes} {given}?"
-    listed = f"; the commands are {', '.join(known)}" if known else ""
     meant = _meant(given, names, synonyms.COMMANDS)
+    if not command and (file := _file(given, bool(meant))):
+        takes = "quantize" if file.suffix.lower() in PICTURES else "fit"
+        name = shlex.quote(str(file))
+        return f"{given!r} is no command; did you mean lloydia {takes} {name}?"
+    listed = f"; the commands are {', '.join(known)}" if known else ""
     return f'Unknown command "{given}"{meant or listed}'
+
+
+def _file(given: str, near_a_command: bool) -> Path | None:
+    """Return the file that a word means where a command belongs, if it is a name of one."""
+    path = Path(given)
+    if path.exists():
+        return path
+    if path.suffix or not near_a_command:
+        return similar_file(path) or (path if path.suffix else None)
+    return None
 
 
 def _meant(given: str, known: Iterable[str], same: Mapping[str, str] | None = None) -> str:

@@ -53,7 +53,7 @@ OPTIONS: dict[str, tuple[str, ...]] = {
 }
 
 # Other words for values of options, beside those of lloydia.parameters.
-VALUES = {"double": "float64", "single": "float32"}
+VALUES = {"double": "float64", "single": "float32", "gpu": "cuda", "nvidia": "cuda"}
 
 # Options that mean the file that a command takes by its place.
 FILES = frozenset({"data", "file", "filename", "image", "input", "path"})

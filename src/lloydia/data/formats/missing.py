@@ -11,7 +11,7 @@ from pathlib import Path
 from lloydia.data.columns import DataError
 from lloydia.spelling import meant, near
 
-__all__ = ["no_such_file"]
+__all__ = ["no_such_file", "similar_file"]
 
 # In a Path, an address has only one of its two slashes.
 ADDRESS = re.compile(r"[a-z][a-z0-9+.-]+:/", re.IGNORECASE)
@@ -29,16 +29,21 @@ def no_such_file(path: Path) -> DataError:
     folder = path.parent
     if not folder.exists():
         return DataError(f"{what}, as there is no folder {folder}.")
-    found = _near(path, folder)
+    found = similar_file(path)
     return DataError(what + ("." if found is None else meant(str(found), [str(found)])))
 
 
-def _near(path: Path, folder: Path) -> Path | None:
-    """Return a file of the folder with a similar name, or with the same name and an extension."""
+def similar_file(path: Path) -> Path | None:
+    """Return a file of the same folder with a similar name, or with another extension, or None."""
     names: list[str] = []
-    with suppress(OSError), os.scandir(folder) as entries:
-        names = [entry.name for entry in islice(entries, MOST)]
-    alike = {Path(name).stem: name for name in names if Path(name).suffix == path.suffix}
+    with suppress(OSError), os.scandir(path.parent) as entries:
+        names = sorted(entry.name for entry in islice(entries, MOST))
+    endings = {Path(name).suffix for name in names}
+    ending = near(path.suffix, endings - {path.suffix, ""})
+    for suffix in (path.suffix, ending):
+        alike = {Path(name).stem: name for name in names if Path(name).suffix == suffix}
+        if found := alike.get(near(path.stem, alike) or ""):
+            return path.with_name(found)
     same = {Path(name).stem: name for name in names if Path(name).suffix}
-    found = alike.get(near(path.stem, alike) or "") or same.get(path.stem)
-    return None if found is None else folder / found
+    stem = path.stem if path.suffix else near(path.stem, same)
+    return path.with_name(same[stem]) if stem in same else None
