@@ -25,7 +25,7 @@ LAYERS = {
 FLOORS = (
     ("__main__",), ("cli",), ("ladder",), ("bench",), ("images", "metrics", "plots"),
     ("", "dask", "kmeans", "minibatch"), ("estimators",), ("callbacks",),
-    ("data.checkpoints", "data.fields", "data.models"), ("parameters",), ("loop",), ("seeding",),
+    ("data.checkpoints", "data.models"), ("parameters",), ("loop",), ("seeding",),
     ("stopping", "progress"), ("backends",), ("seeding.given", "seeding.generator"), ("data",),
     ("algorithms", "control_groups", "backends.engine", "progress.stages"), ("exact",),
     ("caller", "imports", "spelling", "version"),

@@ -175,7 +175,7 @@ def test_a_row_of_weight_0_that_is_read_must_be_finite(row, whole):
         else tight(cut(X), for_fit(model, weights), 1, weighted=True, block=100)
     )
     # Blocks of 86 rows.
-    place = rf"block {row // 86 + 1}, row {row % 86 + 1} \(row {row + 1} of all\), column 2 is nan"
+    place = rf"block {row // 86 + 1}, row {row % 86 + 1} \(row {row + 1} of all\), column 2 is NaN"
     with pytest.raises(lloydia.data.columns.DataError, match=place):
         model.fit(source, sample_weight=weights)
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -16,9 +18,17 @@ BAD = {
     "no rows": (X[:0], []),
     "one dimension": (X[:, 0], [0, 0, 0, 1, 1, 1]),
     "labels in two columns": (X, np.eye(6, 2, dtype=int)),
-    "a missing label": (X, [0, 0, 1, 1, np.nan, 0]),
-    "NaN": (np.where(X == 5, np.nan, X), [0, 0, 0, 1, 1, 1]),
-    "infinity": (np.where(X == 5, np.inf, X), [0, 0, 0, 1, 1, 1]),
+}
+NOT_FINITE = {
+    "labels contains NaN at labels[4]; give each": (X, [0, 0, 1, 1, np.nan, 0]),
+    "X contains NaN in 1 of 6 rows, at row 3, column 2": (
+        np.where(X == 5, np.nan, X),
+        [0, 0, 0, 1, 1, 1],
+    ),
+    "X contains infinity in 2 of 6 rows, first at row 3, column 2": (
+        np.where((X == 5) | (X == 6), np.inf, X),
+        [0, 0, 0, 1, 1, 1],
+    ),
 }
 
 
@@ -30,6 +40,13 @@ def test_scikit_learns_errors(name, case):
     with pytest.raises(ValueError, match=r".") as ours:
         getattr(metrics, name)(*BAD[case])
     assert str(ours.value) == str(theirs.value)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("message", NOT_FINITE)
+def test_values_that_are_not_finite(name, message):
+    with pytest.raises(ValueError, match=re.escape(f"Input {message}")):
+        getattr(metrics, name)(*NOT_FINITE[message])
 
 
 @pytest.mark.parametrize("name", NAMES)

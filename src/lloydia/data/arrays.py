@@ -26,6 +26,7 @@ from lloydia.data.frames import (
     not_numbers,
     read_frame,
     select,
+    too_large,
     values_of,
 )
 from lloydia.data.numbers import real_number, shown
@@ -50,6 +51,8 @@ ROWS: dict[str, Any] = {
     "accept_sparse": "csr",
     "dtype": [np.float64, np.float32],
     "accept_large_sparse": False,
+    # See lloydia.data.non_finite, whose errors say where values are.
+    "ensure_all_finite": False,
 }
 
 # Names of half-precision types in NumPy; bfloat16 comes from ml_dtypes.
@@ -170,6 +173,8 @@ def _numbers(X: NDArray) -> NDArray:
         )
     try:
         return floats_of(X)
+    except OverflowError:
+        raise too_large("X") from None
     except (TypeError, ValueError) as error:
         if X.dtype == object and "sequence" in str(error):
             raise
@@ -269,7 +274,7 @@ def real_numbers(name: str, values: Any, what: str) -> NDArray:
     try:
         return array.astype(np.float64)
     except OverflowError:
-        raise ValueError(f"{name} holds numbers too large for float64: scale them down.") from None
+        raise too_large(name) from None
 
 
 def refuse_masked(X: Any, where: str = "") -> None:

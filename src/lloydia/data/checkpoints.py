@@ -15,7 +15,10 @@ from numpy.typing import NDArray
 
 from lloydia.algorithms import ALGORITHMS
 from lloydia.data.columns import DataError
-from lloydia.data.fields import (
+from lloydia.data.formats.damage import DAMAGE
+from lloydia.data.formats.numpy_files import load_numpy
+from lloydia.data.formats.opening import open_input
+from lloydia.data.models.fields import (
     check,
     is_real,
     is_whole,
@@ -23,9 +26,6 @@ from lloydia.data.fields import (
     sound_costs,
     sound_state,
 )
-from lloydia.data.formats.damage import DAMAGE
-from lloydia.data.formats.numpy_files import load_numpy
-from lloydia.data.formats.opening import open_input
 from lloydia.data.outputs import naming, replacing
 from lloydia.loop.resuming import Snapshot
 from lloydia.loop.run import CALLBACK, LIMIT, Halt, Result

@@ -1,15 +1,15 @@
-"""Checks of rows on a GPU, with scikit-learn's errors."""
+"""Checks of rows on a GPU."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from sklearn.utils import assert_all_finite, check_array
+from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
 from lloydia.data.arrays import ROWS, on_host, refuse_complex
-from lloydia.data.device_arrays import as_tensor, center_dtype
+from lloydia.data.device_arrays import as_tensor
+from lloydia.data.non_finite import advice_for
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -65,12 +65,18 @@ def _check_features(X: Any, estimator: Any, reset: bool) -> None:
 
 
 def refuse_non_finite(X: Tensor) -> None:
-    """Raise scikit-learn's error if a tensor holds NaN or infinity.
+    """Raise ValueError if a tensor holds NaN or infinity.
 
     It reads all of `X`, so engines call it only after a result that depends on all rows is not
-    finite.
+    finite.  They may have some of the caller's rows, so the message names no row.
     """
-    wrong = X[~X.isfinite()]
-    if len(wrong):
-        value = np.nan if bool(wrong.isnan().any()) else np.inf
-        assert_all_finite(np.array([[value]], dtype=center_dtype(X)), input_name="X")
+    wrong = ~X.isfinite()
+    if not bool(wrong.any()):
+        return
+    missing = X.isnan()
+    found = bool(missing.any())
+    columns = (missing if found else wrong).any(dim=0).nonzero().flatten().tolist()
+    raise ValueError(
+        f"Input X contains {'NaN' if found else 'infinity'} in {len(columns):,} of {X.shape[1]:,} "
+        f"columns, first in column {columns[0] + 1}; {advice_for(X, found)}."
+    )

@@ -26,10 +26,12 @@ __all__ = [
     "is_frame",
     "is_named",
     "labels_of",
+    "library_of",
     "names_of",
     "not_numbers",
     "read_frame",
     "select",
+    "too_large",
     "values_of",
 ]
 
@@ -61,10 +63,11 @@ class Frame:
 
 def is_frame(X: Any) -> bool:
     """Return whether `X` is a data frame of pandas or polars, or an Arrow table."""
-    return _library(X) != ""
+    return library_of(X) != ""
 
 
-def _library(X: Any) -> str:
+def library_of(X: Any) -> str:
+    """Return the library of a data frame; "" for other objects."""
     for library, names in KINDS.items():
         module = sys.modules.get(library)
         if module is not None and isinstance(X, tuple(getattr(module, name) for name in names)):
@@ -74,7 +77,7 @@ def _library(X: Any) -> str:
 
 def names_of(X: Any) -> list[Any]:
     """Return the names of the columns of a data frame, without a pandas index in an Arrow table."""
-    if _library(X) != "pyarrow":
+    if library_of(X) != "pyarrow":
         return list(X.columns)
     return load("lloydia.data.arrow").feature_names(X.schema)
 
@@ -100,7 +103,7 @@ def _features(X: Any) -> list[int]:
 
 def select(X: Any, places: Sequence[int]) -> Any:
     """Return a data frame of some columns, by their positions in :func:`names_of`."""
-    library = _library(X)
+    library = library_of(X)
     if library == "pyarrow":
         features = _features(X)
         return X.select([features[place] for place in places])
@@ -121,7 +124,7 @@ def read_frame(X: Any, where: str = "X") -> Frame | None:
         If the vectors of a column have different lengths (the message names the row), or if a
         column holds dates.
     """
-    library, names = _library(X), names_of(X)
+    library, names = library_of(X), names_of(X)
     if library == "pyarrow":
         pyarrow = sys.modules[library]
         X = X if isinstance(X, pyarrow.Table) else pyarrow.Table.from_batches([X])
@@ -165,6 +168,11 @@ def read_frame(X: Any, where: str = "X") -> Frame | None:
         rows[:, start : start + (width or 1)] = column.reshape(len(rows), width or 1)
         start += width or 1
     return Frame(rows, _named(library, names, widths) if any(widths) else X)
+
+
+def too_large(what: str) -> ValueError:
+    """Return the error for whole numbers, of Python, that float64 cannot hold."""
+    return ValueError(f"{what} holds numbers too large for float64: scale them down.")
 
 
 def not_numbers(what: str, held: object) -> ValueError:
@@ -213,7 +221,7 @@ def array_from(X: Any, where: str) -> NDArray[Any]:
 
 def values_of(column: Any) -> Sequence[Any]:
     """Return the values of a data frame of one column."""
-    library = _library(column)
+    library = library_of(column)
     if library == "pandas":
         return list(column.iloc[:, 0])
     held = column.to_series() if library == "polars" else column.column(0)
@@ -240,6 +248,8 @@ def _numbers(column: NDArray[Any], name: Any, where: str) -> NDArray[Any]:
             raise not_numbers(f"{where}: column {name!r}", repr(value))
     try:
         return floats_of(column)
+    except OverflowError:
+        raise too_large(f"{where}: column {name!r}") from None
     except (TypeError, ValueError):
         return column
 

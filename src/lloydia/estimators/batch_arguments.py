@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.random import RandomState
 from numpy.typing import NDArray
-from sklearn.utils import assert_all_finite, check_array, check_random_state
+from sklearn.utils import check_array, check_random_state
 
 from lloydia.data.arrays import (
     ROWS,
@@ -17,6 +17,7 @@ from lloydia.data.arrays import (
 )
 from lloydia.data.device_arrays import as_tensor, center_dtype, load_torch, on_gpu
 from lloydia.data.device_rows import check_rows
+from lloydia.data.non_finite import refuse_non_finite
 from lloydia.loop.several_runs import about
 from lloydia.parameters import check_seed
 
@@ -45,12 +46,12 @@ def check_batch(X: Any) -> Any:
 
 
 def _refuse_non_finite(X: NDArray) -> None:
-    """Raise scikit-learn's error about the first member that holds NaN or infinity."""
+    """Raise the error about the first member that holds NaN or infinity."""
     with np.errstate(over="ignore", invalid="ignore"):
         doubtful = np.flatnonzero(~np.isfinite(X.sum(axis=(1, 2))))
     for b in doubtful.tolist():
         with about(b):
-            assert_all_finite(X[b], input_name=f"X[{b}]")
+            refuse_non_finite(X[b], f"X[{b}]", advice="all its values must be finite")
 
 
 def starts_of(init: Any, X: Any, n_clusters: int) -> Any:

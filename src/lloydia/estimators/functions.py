@@ -10,6 +10,7 @@ from lloydia.backends.weighted import WeightedRows
 from lloydia.data.arrays import home_of, real_numbers
 from lloydia.data.centers import dense, in_order_of, opened
 from lloydia.data.device_arrays import center_dtype
+from lloydia.data.non_finite import FINITE_CENTERS, refuse_non_finite
 from lloydia.estimators.kmeans import KMeans
 from lloydia.estimators.rows import check_rows
 from lloydia.parameters import check_int, check_threads
@@ -174,7 +175,10 @@ def kmeans_plusplus(
     n_samples = rows.every.shape[0]
     if x_squared_norms is not None:
         norms = real_numbers("x_squared_norms", x_squared_norms, "norms")
-        norms = check_array(norms, dtype=center_dtype(rows.every), ensure_2d=False)
+        norms = check_array(
+            norms, dtype=center_dtype(rows.every), ensure_2d=False, ensure_all_finite=False
+        )
+        refuse_non_finite(norms, "x_squared_norms", advice="leave them out, they are not used")
         if norms.shape[0] != n_samples:
             raise ValueError(
                 f"The length of x_squared_norms {norms.shape[0]} should be equal to the length of "
@@ -229,7 +233,10 @@ def assign(
     home, (rows, names) = home_of(X), opened(X)
     X = check_rows(rows)
     centers = in_order_of(names, "centers", *dense("centers", centers))
-    centers = check_array(centers, dtype=center_dtype(X), order="C", input_name="centers")
+    centers = check_array(
+        centers, dtype=center_dtype(X), order="C", input_name="centers", ensure_all_finite=False
+    )
+    refuse_non_finite(centers, "centers", advice=FINITE_CENTERS)
     if centers.shape[1] != X.shape[1]:
         raise ValueError(
             f"X has {X.shape[1]} features and centers has {centers.shape[1]}: give both the same "

@@ -22,7 +22,8 @@ from lloydia.data.arrays import ROWS, is_sound, on_host, refuse_path, rows_on_ho
 from lloydia.data.chunks.source import Chunks
 from lloydia.data.collections import on_cluster
 from lloydia.data.device_arrays import center_dtype, on_gpu
-from lloydia.data.frames import is_frame, labels_of, read_frame
+from lloydia.data.frames import is_frame, labels_of, names_of, read_frame
+from lloydia.data.non_finite import refuse_non_finite
 from lloydia.imports import load
 
 __all__ = ["FEATURES", "check_rows", "check_width", "feature_labels", "features_of", "of_one_type"]
@@ -89,7 +90,9 @@ def _rows_of(X: Any, estimator: Any, reset: bool) -> Any:
         return device_rows.check_rows(X, estimator, reset)
     refuse_path(X)
     if estimator is None:
-        return check_array(rows_on_host(X), **ROWS, input_name="X")
+        rows = check_array(rows_on_host(X), **ROWS, input_name="X")
+        refuse_non_finite(rows, given=X, names=labels_of(X))
+        return rows
     if is_sound(X) and not hasattr(estimator, "feature_names_in_"):
         if reset:
             estimator.n_features_in_ = X.shape[1]
@@ -97,9 +100,13 @@ def _rows_of(X: Any, estimator: Any, reset: bool) -> Any:
             return X
     frame = read_frame(X) if is_frame(X) else None
     if frame is None:
-        return validate_data(estimator, rows_on_host(X), reset=reset, **ROWS)
+        rows = validate_data(estimator, rows_on_host(X), reset=reset, **ROWS)
+        refuse_non_finite(rows, given=X, names=labels_of(X))
+        return rows
     validate_data(estimator, frame.like, reset=reset, skip_check_array=True)
-    return check_array(on_host(frame.rows), **ROWS, estimator=estimator, input_name="X")
+    rows = check_array(on_host(frame.rows), **ROWS, estimator=estimator, input_name="X")
+    refuse_non_finite(rows, given=X, names=names_of(frame.like))
+    return rows
 
 
 def _match_labels(estimator: Any, labels: list[Any], reset: bool) -> None:

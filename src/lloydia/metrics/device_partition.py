@@ -13,7 +13,9 @@ from sklearn.utils import check_X_y
 
 from lloydia.data.arrays import on_host
 from lloydia.data.device_arrays import as_tensor, on_gpu
+from lloydia.data.device_rows import refuse_non_finite
 from lloydia.exact.distance import check_magnitudes
+from lloydia.metrics.partition import checked_labels
 
 __all__ = ["DevicePartition", "checked", "device_partition"]
 
@@ -51,10 +53,15 @@ class DevicePartition:
 
 
 def checked(X: Any, labels: Any) -> tuple[torch.Tensor, Any]:
-    """Return rows as a tensor and labels as a tensor or ndarray, or raise `check_X_y`'s error."""
+    """Return rows as a tensor and labels as a tensor or ndarray.
+
+    The errors are those of `sklearn.utils.check_X_y`, except for NaN and infinity.
+    """
     rows = as_tensor(X)
-    if rows.ndim != 2 or 0 in rows.shape or rows.is_complex() or not finite(rows):
+    if rows.ndim != 2 or 0 in rows.shape or rows.is_complex():
         check_X_y(on_host(rows), on_host(labels))
+    if not finite(rows):
+        refuse_non_finite(rows)
     if not rows.is_floating_point():
         rows = rows.double()
     if on_gpu(labels):
@@ -62,7 +69,7 @@ def checked(X: Any, labels: Any) -> tuple[torch.Tensor, Any]:
         if labels.shape == rows.shape[:1] and not labels.is_floating_point():
             return rows, labels.to(rows.device)
     # The rows have been checked; check_X_y gets zeros in their place and checks the labels.
-    return rows, check_X_y(np.zeros((len(rows), 1)), on_host(labels))[1]
+    return rows, check_X_y(np.zeros((len(rows), 1)), checked_labels(labels))[1]
 
 
 def finite(rows: torch.Tensor) -> bool:

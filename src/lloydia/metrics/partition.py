@@ -9,12 +9,14 @@ import numpy as np
 from sklearn.preprocessing import LabelEncoder
 from sklearn.utils import check_X_y
 
-from lloydia.data.arrays import ROWS, on_host, rows_on_host
+from lloydia.data.arrays import ROWS, array_of, on_host, rows_on_host
 from lloydia.data.chunks.source import Chunks
+from lloydia.data.frames import labels_of
+from lloydia.data.non_finite import refuse_non_finite
 from lloydia.exact.distance import check_magnitudes
 from lloydia.metrics.coincidence import NEAR
 
-__all__ = ["Partition", "labelled_rows", "partition"]
+__all__ = ["Partition", "checked_labels", "labelled_rows", "partition"]
 
 
 @dataclass(frozen=True)
@@ -70,9 +72,23 @@ class Partition:
 
 
 def labelled_rows(X: Any, labels: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return rows as float32 or float64, and labels, or raise as `sklearn.utils.check_X_y` does."""
-    X, labels = check_X_y(rows_on_host(X), on_host(labels))
-    return (X if X.dtype in ROWS["dtype"] else X.astype(np.float64)), labels
+    """Return rows as float32 or float64, and labels.
+
+    The errors are those of `sklearn.utils.check_X_y`, except for NaN and infinity.
+    """
+    labels = checked_labels(labels)
+    rows, labels = check_X_y(rows_on_host(X), labels, ensure_all_finite=False)
+    refuse_non_finite(rows, given=X, names=labels_of(X))
+    return (rows if rows.dtype in ROWS["dtype"] else rows.astype(np.float64)), labels
+
+
+def checked_labels(labels: Any) -> Any:
+    """Return labels on the host; refuse missing ones."""
+    labels = on_host(labels)
+    array = array_of("labels", labels)
+    if array.ndim == 1:
+        refuse_non_finite(array, "labels", advice="give each row a label")
+    return labels
 
 
 def partition(X: Any, labels: Any) -> Partition:

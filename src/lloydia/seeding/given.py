@@ -12,6 +12,7 @@ from sklearn.utils import check_array
 
 from lloydia.data.centers import dense, in_order_of, is_plain
 from lloydia.data.device_arrays import center_dtype, on_gpu
+from lloydia.data.non_finite import FINITE_CENTERS, refuse_non_finite
 
 __all__ = ["called", "checked", "fits"]
 
@@ -84,8 +85,9 @@ def checked(centers: Any, X: Any, n_clusters: int, names: Sequence[Any] | None =
     else:
         centers = check_array(
             centers, dtype=dtype, copy=True, order="C", input_name="init", ensure_min_samples=0,
-            ensure_min_features=0,
+            ensure_min_features=0, ensure_all_finite=False,
         )  # fmt: skip
+        refuse_non_finite(centers, "init", advice=FINITE_CENTERS)
     for axis, (name, expected) in enumerate(
         (("clusters", n_clusters), ("features of the data", X.shape[1]))
     ):

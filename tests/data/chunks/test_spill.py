@@ -83,7 +83,7 @@ def test_values_that_are_not_finite_are_named(tmp_path):
     rows[777, 1] = np.nan
     model = KMeans(4, random_state=0)
     source = tight(lambda: iter([rows[:300], rows[300:]]), for_fit(model), block=97, spill=tmp_path)
-    with pytest.raises(DataError, match=r"row 478 \(row 778 of all\), column 2 is nan"):
+    with pytest.raises(DataError, match=r"row 478 \(row 778 of all\), column 2 is NaN"):
         model.fit(source)
 
 

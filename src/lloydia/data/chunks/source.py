@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -260,9 +261,12 @@ class Chunks(ABC):
 
     def refuse(self, row: int, j: int, value: float) -> DataError:
         """Return the error for a value that is not finite, in column `j` of a row."""
+        what = "NaN" if math.isnan(value) else f"{value:g}"
+        if math.isinf(value) and self.raw.itemsize > self.dtype.itemsize:
+            what += f", or too large for {self.dtype}"
         return DataError(
-            f"{self.where}: {self.place(row)}, {self.columns.label(j)} is {value:g}; every value "
-            f"must be a finite {self.dtype}."
+            f"{self.where}: {self.place(row)}, {self.columns.label(j)} is {what}; remove the row "
+            "or fill it in."
         )
 
     def place(self, row: int) -> str:

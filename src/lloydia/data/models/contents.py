@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lloydia.algorithms import ALGORITHMS
-from lloydia.data.fields import check, is_real, is_whole
+from lloydia.data.models.fields import check, is_real, is_whole
 from lloydia.imports import load
 from lloydia.parameters import check_mini_batches, check_parameters
 

@@ -14,7 +14,6 @@ from numpy.random import RandomState
 from numpy.typing import NDArray
 
 from lloydia.data.columns import Columns, DataError
-from lloydia.data.fields import check, is_real, is_text, sound_centers, sound_state
 from lloydia.data.files import as_floats, read_table
 from lloydia.data.formats.damage import DAMAGE
 from lloydia.data.formats.numpy_files import Archive, load_numpy
@@ -27,6 +26,7 @@ from lloydia.data.models.contents import (
     checked_array,
     checked_fact,
 )
+from lloydia.data.models.fields import check, is_real, is_text, sound_centers, sound_state
 from lloydia.loop.stored_parameters import GENERATOR, stored_array
 from lloydia.spelling import either
 from lloydia.stopping import parse
