@@ -22,6 +22,7 @@ __all__ = [
     "Either",
     "Inertia",
     "Labels",
+    "Report",
     "Rule",
     "Shift",
     "Tolerance",

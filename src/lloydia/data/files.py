@@ -101,7 +101,9 @@ def read_table(
         .feather or .arrow file; "-" for standard input, whose format is detected by its first
         bytes; or a text file with any other name, which may end in .gz, .bz2, .xz or .zst.
     columns : str, sequence of str or None
-        Columns to read, as in `lloydia.data.columns.choose`; None reads all columns.
+        Columns to read: a text of names, numbers from 1 and ranges, such as ``"age,income,5-8"``,
+        in which a name with a comma has double quotes; or a sequence of names.  None reads all
+        columns.
     header : bool or None
         Whether the first row of a text is a header; None detects it.
     pairs : bool
@@ -133,7 +135,15 @@ def read_table(
     Warns
     -----
     UserWarning
-        As :func:`lloydia.data.text.read_text`, and of columns without a name under a header.
+        If it is not certain whether the first row of a text is a header, if its first column is
+        left out because it holds names of rows, or if a column has no name under a header.
+
+    Examples
+    --------
+    >>> from lloydia.data.files import read_table
+    >>> table = read_table("iris.csv", columns="sepal,petal")  # doctest: +SKIP
+    >>> table.X.shape, table.names  # doctest: +SKIP
+    ((150, 2), ('sepal', 'petal'))
     """
     if pairs and (columns is not None or header is not None):
         raise DataError(
