@@ -12,8 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from lloydia.backends.cuda.runtime.launching import next_power
-from lloydia.backends.cuda.seeding import oversampling, plusplus_kernels
+from lloydia.backends.cuda.seeding import oversampling, tiles
 from lloydia.backends.cuda.seeding.seeder import loads
 from lloydia.backends.cuda.seeding.several import SeededRows
 from lloydia.backends.cuda.seeding.state import MAX_CANDIDATES, SeedingState
@@ -33,8 +32,7 @@ class PartSeeder:
     Attributes
     ----------
     values : ndarray of shape (m, d)
-        The candidates evaluated last; those from number `evaluated_from` on are in the state's
-        table.
+        The candidates evaluated last; those from number `evaluated_from` on are the state's.
     """
 
     def __init__(self, rows: SeededRows, stay: bool) -> None:
@@ -59,7 +57,7 @@ class PartSeeder:
 
     def find(self, targets: NDArray[np.int64], grid: tuple[int, int]) -> NDArray[np.int64]:
         """Return for each target the first row whose running sum exceeds it."""
-        state, tile_rows = self.state, plusplus_kernels.TILE.value
+        state, tile_rows = self.state, tiles.TILE.value
         wanted, ends = self._there(targets), state.totals.cumsum(0)
         tile = torch.searchsorted(ends, wanted, right=True)
         first = (tile * tile_rows)[:, None]
@@ -71,45 +69,41 @@ class PartSeeder:
         running = (ends - state.totals)[tile][:, None] + terms.cumsum(1)
         return (first[:, 0] + (running <= wanted[:, None]).sum(1)).cpu().numpy()
 
-    def _tabulate(self, values: NDArray) -> None:
-        """Make values the candidates that kernels look at; the first ones again fill the table."""
-        every = values[np.arange(next_power(len(values))) % len(values)]
-        self.state.table = self._there(every.T.astype(np.float64))
+    def _some(self, values: NDArray) -> torch.Tensor:
+        """Return values as candidates, on the device."""
+        return self._there(values).to(self.rows.wide)
 
     def first(self, values: NDArray) -> torch.Tensor:
         """Make a candidate the only seed; return the largest weight times D."""
-        self.state.nearest.fill_(math.inf)
-        self._tabulate(values)
-        self.state.accept_candidate(None)
-        self.state.n_seeds = 1
+        self.state.accept_first(self._some(values))
         return self.state.largest[0]
 
     def evaluate(self, values: NDArray, grid: tuple[int, int]) -> torch.Tensor:
         """Return the totals with each candidate as a seed."""
         self._use(grid)
+        self.state.add_up()
+        self._use(grid)
         self.values = values
         firsts = range(0, len(values), MAX_CANDIDATES)
-        return torch.cat([self._compute_potentials_from(first) for first in firsts])
+        changes = torch.cat([self._evaluate_from(first) for first in firsts])
+        return self.state.totals.sum() + changes
 
-    def _compute_potentials_from(self, first: int) -> torch.Tensor:
+    def _evaluate_from(self, first: int) -> torch.Tensor:
         """Evaluate the candidates from a number on, as many as are evaluated at a time."""
-        self.evaluated_from, some = first, self.values[first : first + MAX_CANDIDATES]
-        self._tabulate(some)
-        potentials = torch.zeros(len(some), dtype=torch.int64, device=self.rows.device)
-        self.state.add_potentials(potentials)
-        return potentials
+        self.evaluated_from = first
+        return self.state.evaluate(self._some(self.values[first : first + MAX_CANDIDATES]))
 
     def accept(self, j: int) -> torch.Tensor:
         """Make candidate `j` of those evaluated last a seed; return the largest weight times D."""
         within = j % MAX_CANDIDATES
-        if self.evaluated_from != j - within:
-            self._compute_potentials_from(j - within)
-        assert self.state.potentials is not None
-        # The one of least potential is accepted.
-        chosen = torch.ones_like(self.state.potentials)
-        chosen[within] = 0
-        self.state.accept_candidate(chosen)
-        self.state.n_seeds += 1
+        first = j - within
+        if self.evaluated_from != first:
+            self._evaluate_from(first)
+        # The one of least change is accepted.
+        count = min(len(self.values) - first, MAX_CANDIDATES)
+        chosen = torch.zeros(count, dtype=torch.int64, device=self.rows.device)
+        chosen[within] = -1
+        self.state.accept(chosen)
         return self.state.largest[0]
 
     def choose(

@@ -26,41 +26,16 @@ class Seeder:
     state : SeedingState
     added_up : bool
         Whether the state's `totals` are those of its `nearest`.
-    evaluated : list of int
-        The rows that are candidates, if their potentials are known: `foreseen`.
     """
 
     def __init__(self, rows: SeededRows) -> None:
         rows.magnitudes()  # refuses NaN, of which no seed could be drawn
         self.rows, self.state = rows, SeedingState(rows)
         self.added_up = False
-        self.evaluated: list[int] = []
-        self.foreseen: list[int] = []
 
     def _changed(self) -> None:
-        """Note that `nearest` has changed: the tiles' totals are stale, and so are potentials."""
+        """Note that `nearest` has changed: the tiles' totals are stale."""
         self.added_up = False
-        self.evaluated = []
-
-    # -- k-means++ ---------------------------------------------------------------------------
-
-    def seed_draw(self, fractions: NDArray[np.float64]) -> NDArray[np.int64]:
-        # The candidates of k-means++ are evaluated before the host knows which they are: it waits
-        # once for both.
-        count, device = len(fractions), self.rows.device
-        answer = torch.zeros((2, count), dtype=torch.int64, device=device)
-        self._draw(torch.as_tensor(fractions, device=device), answer[0])
-        if self.state.n_seeds and count <= MAX_CANDIDATES:
-            self._compute_potentials(answer[0], answer[1])
-            rows, self.foreseen = answer.tolist()
-            self.evaluated = rows
-        else:
-            rows = answer[0].tolist()
-        return np.array(rows, dtype=np.int64)
-
-    def _draw(self, fractions: torch.Tensor, rows: torch.Tensor) -> None:
-        self._add_up()
-        self.state.draw(fractions, rows)
 
     def _add_up(self) -> None:
         """Queue the sums of all tiles, unless they are those of `nearest`."""
@@ -68,53 +43,49 @@ class Seeder:
             self.state.add_up()
             self.added_up = True
 
-    def _compute_potentials(self, rows: torch.Tensor, potentials: torch.Tensor) -> None:
-        """Compute the totals with each of some rows, at most MAX_CANDIDATES, as a seed."""
-        self.state.fetch(rows)
-        self.state.add_potentials(potentials)
+    def _values(self, rows: NDArray[np.int64]) -> torch.Tensor:
+        """Return rows as candidates, on the device."""
+        chosen = self.rows.X[torch.as_tensor(rows, device=self.rows.device)]
+        return chosen.to(self.rows.wide)
+
+    # -- k-means++ ---------------------------------------------------------------------------
+
+    def seed_draw(self, fractions: NDArray[np.float64]) -> NDArray[np.int64]:
+        self._add_up()
+        draws = torch.as_tensor(fractions, device=self.rows.device)
+        rows = torch.empty(len(fractions), dtype=torch.int64, device=self.rows.device)
+        self.state.draw(draws, rows)
+        return rows.cpu().numpy()
 
     def seed_potentials(self, candidates: NDArray[np.int64]) -> list[int]:
-        wanted = candidates.tolist()
-        if wanted != self.evaluated:
-            self.foreseen = []
-            for first in range(0, len(wanted), MAX_CANDIDATES):
-                self.evaluated = wanted[first : first + MAX_CANDIDATES]
-                rows = torch.tensor(self.evaluated, device=self.rows.device)
-                potentials = torch.zeros_like(rows)
-                self._compute_potentials(rows, potentials)
-                self.foreseen += potentials.tolist()
-        return self.foreseen
+        self._add_up()
+        firsts = range(0, len(candidates), MAX_CANDIDATES)
+        parts = [candidates[first : first + MAX_CANDIDATES] for first in firsts]
+        changes = torch.cat([self.state.evaluate(self._values(part)) for part in parts])
+        return (self.state.totals.sum() + changes).tolist()
 
     def seed_add(self, row: int) -> None:
-        state = self.state
+        state, candidate = self.state, self._values(np.array([row]))
         if state.n_seeds == 0:
-            state.nearest.fill_(float("inf"))
-        best = self.foreseen.index(min(self.foreseen)) if self.evaluated else -1
-        complete = best >= 0 and len(self.foreseen) == len(self.evaluated)
-        known = complete and self.evaluated[best] == row
-        if not known:
-            state.fetch(torch.tensor([row], device=self.rows.device))
-        self._accept(state.potentials if known else None)
-        state.n_seeds += 1
-
-    def _accept(self, potentials: torch.Tensor | None) -> None:
-        self.state.accept_candidate(potentials)
-        self._changed()
+            state.accept_first(candidate)
+        else:
+            state.accept(state.evaluate(candidate))
+        self.added_up = True
 
     def seed_greedy(self, fractions: NDArray[np.float64]) -> NDArray[np.int64]:
         """Do what :func:`lloydia.seeding.plusplus.greedy` does, and wait once, at the end.
 
         There are at most MAX_CANDIDATES candidates for each seed.
         """
-        count, device = fractions.shape[1], self.rows.device
-        answers = torch.zeros((len(fractions), 2, count), dtype=torch.int64, device=device)
+        self._add_up()
+        device = self.rows.device
+        answers = torch.zeros((2, *fractions.shape), dtype=torch.int64, device=device)
         draws = torch.as_tensor(fractions, device=device)
-        for draw, (rows, potentials) in zip(steps("centers", draws, before=1), answers):
-            self._draw(draw, rows)
-            self._compute_potentials(rows, potentials)
-            self._accept(potentials)
-        candidates, totals = answers.cpu().numpy().swapaxes(0, 1)
-        chosen = np.take_along_axis(candidates, totals.argmin(axis=1)[:, None], axis=1)[:, 0]
+        queue = self.state.queue_steps(draws, *answers)
+        for _ in steps("centers", fractions, before=1):
+            queue()
+        candidates, changes = answers.cpu().numpy()
+        chosen = np.take_along_axis(candidates, changes.argmin(axis=1)[:, None], axis=1)[:, 0]
         # Once every D is 0 nothing more is drawn, and nothing has changed.
         chosen = chosen[chosen >= 0]
         self.state.n_seeds += len(chosen)

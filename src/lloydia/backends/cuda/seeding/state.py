@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import math
+import sys
+from collections.abc import Callable
+
 import torch
 
+from lloydia.backends.cuda.device_functions.run_state import LOW_DIM_FEATURES
 from lloydia.backends.cuda.rows.totals import largest_term
-from lloydia.backends.cuda.runtime.launching import EXACT, ceil_div, next_power, processors
-from lloydia.backends.cuda.seeding import plusplus_kernels
+from lloydia.backends.cuda.runtime.launching import EXACT, ceil_div, launch, processors
+from lloydia.backends.cuda.runtime.recording import Recording
+from lloydia.backends.cuda.seeding import tiles
+from lloydia.backends.cuda.seeding.columns import Columns
+from lloydia.backends.cuda.seeding.int8_rows import block_of
+from lloydia.backends.cuda.seeding.pairs import Pairs
 from lloydia.backends.cuda.seeding.several import SeededRows, take_nearer
 from lloydia.exact import sums as exact
 
@@ -37,16 +46,17 @@ class SeedingState:
     ----------
     nearest : tensor of shape (n,), float64
         The D; 1 before the first seed.
-    largest : tensor of shape (1,), float64
-        The largest weight times D, from which the grid of the integers follows.
+    terms : tensor of shape (2,), float64
+        The number that the grid of the integers follows from in a step, and the largest weight
+        times D; that is also called `largest`, of shape (1,).
     totals : int64 tensor
         The sums of weight times D of tiles of rows, as integers, once they were added up.
     owners : tensor of shape (n,), int32, or None
         Each row's nearest seed, where several were added at once.
-    table : tensor of shape (d, count), float64, or None
-        The candidates that were looked at last; `potentials` are the totals with each of them.
-    improved : tensor of shape (n,), int32
-        Which of the candidates evaluated last are nearer than `nearest`, a bit each.
+    table : tensor of shape (MAX_CANDIDATES, d), in the rows' ``wide`` type
+        The candidates.
+    step : int32 tensor of shape (1,)
+        The steps that were done of those that are queued together.
     bits : int
         Of the integers' grid.
     n_seeds : int
@@ -55,17 +65,21 @@ class SeedingState:
     def __init__(self, rows: SeededRows, stay: bool = True) -> None:
         self.rows, self.stay = rows, stay
         self._copy: torch.Tensor | None = None
-        n, new = rows.n_samples, {"device": rows.device}
+        n, d, new = rows.n_samples, rows.n_features, {"device": rows.device}
         self.nearest = torch.ones(n, dtype=torch.float64, **new)
-        self.largest = largest_term(self.nearest, rows.weights)
-        n_tiles = ceil_div(n, plusplus_kernels.TILE.value)
+        self.terms = torch.zeros(2, dtype=torch.float64, **new)
+        self.largest = self.terms[1:]
+        largest_term(self.nearest, rows.weights, self.largest)
+        n_tiles = ceil_div(n, tiles.TILE.value)
         self.totals = torch.empty(n_tiles, dtype=torch.int64, **new)
         self.owners: torch.Tensor | None = None
-        self.table: torch.Tensor | None = None
-        self.potentials: torch.Tensor | None = None
-        self.improved = torch.empty(n, dtype=torch.int32, **new)
+        self.table = torch.zeros((MAX_CANDIDATES, d), dtype=rows.wide, **new)
+        self.step = torch.zeros(1, dtype=torch.int32, **new)
         self.bits = exact.bits_a_limb(n)
         self.n_seeds = 0
+        low = d <= LOW_DIM_FEATURES
+        self.pairs = None if low else Pairs(rows, stay)
+        self.evaluation = self.pairs or Columns(rows)
 
     @property
     def columns(self) -> torch.Tensor:
@@ -77,60 +91,118 @@ class SeedingState:
         return self._copy
 
     def add_up(self) -> None:
-        """Queue the sums of all tiles."""
-        plusplus_kernels.sum_tiles[(len(self.totals),)](
-            self.nearest, self.rows.weights, self.largest, self.totals, self.rows.n_samples,
-            self.bits, num_warps=4, **EXACT,
-        )  # fmt: skip
+        """Queue the sums of all tiles, on the grid of the largest term."""
+        self.terms[:1].copy_(self.largest)
+        self._sum_tiles()
 
     def draw(self, fractions: torch.Tensor, rows: torch.Tensor) -> None:
         """Queue draws by the tiles' sums: `rows` become those that the fractions pick."""
-        plusplus_kernels.draw[(len(rows),)](
-            fractions, self.totals, self.nearest, self.rows.weights, self.largest, rows,
+        self.step.zero_()
+        self._draw(fractions, rows, len(rows), takes=False)
+
+    def evaluate(self, candidates: torch.Tensor) -> torch.Tensor:
+        """Queue by how much each candidate changes the sum of all terms: int64, at most 0.
+
+        `candidates` are at most MAX_CANDIDATES rows, in the rows' ``wide`` type; the grid is that
+        of the largest term.
+        """
+        count = len(candidates)
+        self.table[:count] = candidates
+        changes = torch.zeros(count, dtype=torch.int64, device=self.rows.device)
+        self.terms[:1].copy_(self.largest)
+        self.step.zero_()
+        if self.pairs is not None:
+            self._begin_pairs()
+            self.pairs.encode(self)
+        self.evaluation.evaluate(self, changes, count)
+        self.largest.copy_(self.terms[:1])
+        return changes
+
+    def accept(self, changes: torch.Tensor) -> None:
+        """Queue that the candidate of the least change becomes a seed, of those evaluated last."""
+        # The sums are made on the grid of what is largest now, and then on the right one.
+        self.terms[:1].copy_(self.largest)
+        self.largest.zero_()
+        self.step.zero_()
+        self._accept(changes, len(changes))
+        self.n_seeds += 1
+
+    def accept_first(self, candidate: torch.Tensor) -> None:
+        """Queue that a candidate of shape (1, d) becomes the only seed."""
+        self.nearest.fill_(math.inf)
+        self.table[:1] = candidate
+        self.evaluation.improve_all()
+        # No sum overflows on this grid.
+        self.largest.fill_(sys.float_info.max)
+        self.n_seeds = 0
+        self.accept(torch.zeros(1, dtype=torch.int64, device=self.rows.device))
+
+    # -- steps that are queued together --------------------------------------------------------
+
+    def queue_steps(
+        self, fractions: torch.Tensor, rows: torch.Tensor, changes: torch.Tensor
+    ) -> Callable[[], None]:
+        """Return what queues a step: draws, their evaluation, and the best one as a seed.
+
+        Parameters
+        ----------
+        fractions : tensor of shape (steps, count), float64
+        rows, changes : int64 tensors of shape (steps, count)
+            What is drawn, and the changes, which are zeros.
+        """
+        count = fractions.shape[1]
+        recording = Recording()
+        self.step.zero_()
+        if self.pairs is not None:
+            self._begin_pairs()
+
+        def work() -> None:
+            self._draw(fractions, rows, count, takes=True)
+            self.evaluation.evaluate(self, changes, count)
+            self._accept(changes, count)
+
+        return lambda: recording.do(work, self.rows.device)
+
+    def _begin_pairs(self) -> None:
+        """Have all that finds pairs be there."""
+        assert self.pairs is not None
+        self.pairs.begin()
+        self.pairs.renew(self.nearest)
+
+    def _draw(self, fractions: torch.Tensor, rows: torch.Tensor, count: int, takes: bool) -> None:
+        d = self.rows.n_features
+        table = self.table if takes else None
+        n_pairs, copy = None, None
+        if self.pairs is not None and takes:
+            n_pairs, copy = self.pairs.n_pairs, self.pairs.int8_rows
+        launch(
+            tiles.draw, (count,),
+            fractions, self.step, self.totals, self.nearest, self.rows.weights, self.terms, rows,
+            self.rows.n_samples, len(self.totals), self.bits, count, self.rows.X, table, d,
+            n_pairs, copy and copy.offsets, copy and copy.frame, copy and copy.candidate_digits,
+            copy and copy.candidate_numbers, copy.width if copy else 0,
+            BLOCK=block_of(d), num_warps=4, **EXACT,
+        )  # fmt: skip
+
+    def _accept(self, changes: torch.Tensor, count: int) -> None:
+        self.evaluation.accept(self, changes, count)
+        if self.pairs is not None:
+            self._sum_tiles()
+        programs = min(len(self.totals), 4 * processors(self.rows.device))
+        launch(
+            tiles.end_step, (programs,),
+            self.nearest, self.rows.weights, self.terms, self.totals, self.step,
             self.rows.n_samples, len(self.totals), self.bits, num_warps=4, **EXACT,
         )  # fmt: skip
 
-    def fetch(self, rows: torch.Tensor) -> None:
-        """Queue that some rows become the candidates."""
-        d, count = self.rows.n_features, next_power(len(rows))
-        self.table = torch.empty((d, count), dtype=torch.float64, device=self.rows.device)
-        plusplus_kernels.fetch[(count,)](
-            self.rows.X, rows, self.table, len(rows), d, count, min(next_power(d), 1024),
-            num_warps=4,
+    def _sum_tiles(self) -> None:
+        launch(
+            tiles.sum_tiles, (len(self.totals),),
+            self.nearest, self.rows.weights, self.terms, self.totals, self.rows.n_samples,
+            self.bits, num_warps=4, **EXACT,
         )  # fmt: skip
 
-    def add_potentials(self, potentials: torch.Tensor) -> None:
-        """Queue the totals with each candidate as a seed; `potentials` are zeros before."""
-        self.potentials = potentials
-        plusplus_kernels.add_potentials[self._programs()](
-            *self._squares(), self.improved, potentials, *self.columns.shape[::-1], self.bits,
-            len(potentials), self._count(), num_warps=4, **EXACT,
-        )  # fmt: skip
-
-    def accept_candidate(self, potentials: torch.Tensor | None) -> None:
-        """Queue that the candidate of the least potential becomes a seed, or the only one does."""
-        self.largest.zero_()
-        count = 1 if potentials is None else len(potentials)
-        plusplus_kernels.accept_candidate[self._programs()](
-            *self._squares(), self.improved, potentials, *self.columns.shape[::-1], count,
-            self._count(), num_warps=4, **EXACT,
-        )  # fmt: skip
-
-    def _squares(self) -> tuple:
-        """Return the arguments that kernels of distances have in common."""
-        columns = self.columns
-        return (
-            columns, columns.stride(1), columns.stride(0), self.table, self.nearest,
-            self.rows.weights, self.largest,
-        )  # fmt: skip
-
-    def _count(self) -> int:
-        assert self.table is not None
-        return self.table.shape[1]
-
-    def _programs(self) -> tuple[int]:
-        blocks = ceil_div(self.rows.n_samples, plusplus_kernels.BLOCK.value)
-        return (min(blocks, 8 * processors(self.rows.device)),)
+    # -- k-means|| and others --------------------------------------------------------------------
 
     def add_centers(self, centers: torch.Tensor) -> None:
         """Make several centres seeds, and note which seed is the nearest to each row."""
@@ -138,6 +210,8 @@ class SeedingState:
             self.owners = torch.empty(len(self.nearest), dtype=torch.int32, device=centers.device)
         take_nearer(self.rows, centers, self.nearest, self.owners, self.largest, self.n_seeds)
         self.n_seeds += len(centers)
+        if self.pairs is not None:
+            self.pairs.stale = True
 
     def top(self) -> tuple[int, float]:
         """Return the row of positive weight with the largest D, and that D; -1 where it is 0."""

@@ -1,0 +1,120 @@
+"""The pairs of a row and a candidate that may be nearer than the row's seed, by 8-bit products."""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+
+from lloydia.backends.cuda.device_functions.run_state import wait_for_previous_kernel
+from lloydia.backends.cuda.runtime.launching import EXACT, ceil_div, launch
+from lloydia.backends.cuda.seeding.int8_rows import CANDIDATES, CHUNK, SLACK, Int8Rows, reach_of
+
+__all__ = ["queue_reach", "queue_screen"]
+
+# Rows of a program, its warps, and steps of a product that are loaded ahead.
+ROWS, WARPS, STAGES = 128, 4, 3
+BLOCK = tl.constexpr(1024)
+
+
+@triton.jit
+def list_pairs(rows, hit, pairs, n_pairs, capacity):
+    """Append ``16 row + candidate`` of each hit to a list, of which the first `capacity` are kept.
+
+    Parameters
+    ----------
+    rows : int64 (ROWS,), IN
+    hit : bool (ROWS, CANDIDATES), IN
+    pairs : int64 (capacity,), OUT
+    n_pairs : int64 (1,), IN and OUT
+        It also counts the pairs that have no place.
+    """
+    candidate = tl.arange(0, CANDIDATES)
+    bits = tl.sum(hit.to(tl.int32) << candidate[None, :], 1)
+    counts = tl.sum(hit.to(tl.int32), 1)
+    total = tl.sum(counts, 0)
+    if total > 0:
+        first = tl.atomic_add(n_pairs, total.to(tl.int64), sem="relaxed")
+        at = first + tl.cumsum(counts, 0) - counts
+        for t in tl.static_range(CANDIDATES):
+            one = (bits >> t) & 1
+            tl.store(pairs + at, rows * CANDIDATES + t, mask=(one != 0) & (at < capacity))
+            at += one
+
+
+@triton.jit(do_not_specialize=["n", "count", "capacity"])
+def screen_kernel(
+    digits, scales, norms, reach, candidate_digits, candidate_numbers, pairs, n_pairs, n, width,
+    count, capacity, ROWS: tl.constexpr, CHUNK: tl.constexpr, STAGES: tl.constexpr,
+):  # fmt: skip
+    """List the pairs of which :mod:`int8_rows` does not prove that the row stays with its seed.
+
+    Parameters
+    ----------
+    digits, scales, norms, candidate_digits, candidate_numbers
+        Of :class:`Int8Rows`, IN.
+    reach : float32 (n,), IN
+        u.
+    pairs, n_pairs, capacity
+        See :func:`list_pairs`; `n_pairs` is 0 before.
+    n, width, count : int, IN
+        Rows, their stored features, candidates.
+    """
+    wait_for_previous_kernel()
+    rows = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    inside = rows < n
+    t, f = tl.arange(0, CANDIDATES), tl.arange(0, CHUNK)
+    x_at = digits + rows[:, None] * width + f[None, :]
+    c_at = candidate_digits + t[None, :] * width + f[:, None]
+    high = tl.zeros((ROWS, CANDIDATES), tl.int32)
+    low = tl.zeros((ROWS, CANDIDATES), tl.int32)
+    for first in tl.range(0, width, CHUNK, num_stages=STAGES):
+        q = tl.load(x_at + first, mask=inside[:, None], other=0)
+        high = tl.dot(q, tl.load(c_at + first), high, out_dtype=tl.int32)
+        low = tl.dot(q, tl.load(c_at + CANDIDATES * width + first), low, out_dtype=tl.int32)
+    products = high.to(tl.float32) * 256.0 + low.to(tl.float32)
+    u = tl.load(reach + rows, mask=inside, other=0.0)
+    begin = tl.load(norms + rows, mask=inside, other=0.0) - u * u * (1.0 + SLACK)
+    scale = tl.load(scales + rows, mask=inside, other=0.0)
+    ends = tl.load(candidate_numbers + t)
+    steps = tl.load(candidate_numbers + CANDIDATES + t)
+    residuals = tl.load(candidate_numbers + 2 * CANDIDATES + t)
+    above = begin[:, None] + ends[None, :]
+    above -= scale[:, None] * (steps[None, :] * products)
+    above -= u[:, None] * residuals[None, :]
+    # What is not a number proves nothing.
+    hit = ~(above > 0.0) & inside[:, None] & (t < count)[None, :]
+    list_pairs(rows, hit, pairs, n_pairs, capacity)
+
+
+def queue_screen(
+    rows: Int8Rows, reach: torch.Tensor, count: int, pairs: torch.Tensor, n_pairs: torch.Tensor
+) -> None:
+    """Queue the list of pairs that have to be looked at, for `count` encoded candidates."""
+    n = len(reach)
+    launch(
+        screen_kernel, (ceil_div(n, ROWS),),
+        rows.digits, rows.scales, rows.norms, reach, rows.candidate_digits, rows.candidate_numbers,
+        pairs, n_pairs, n, rows.width, count, len(pairs),
+        ROWS=ROWS, CHUNK=min(CHUNK, rows.width), STAGES=STAGES if rows.width > CHUNK else 1,
+        num_warps=WARPS, **EXACT,
+    )  # fmt: skip
+
+
+@triton.jit(do_not_specialize=["n"])
+def reach_kernel(nearest, residuals, frame, reach, n):
+    """Write u of all rows."""
+    rows = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    inside = rows < n
+    near = tl.load(nearest + rows, mask=inside, other=0.0)
+    residual = tl.load(residuals + rows, mask=inside, other=0.0)
+    tl.store(reach + rows, reach_of(near, residual, frame), mask=inside)
+
+
+def queue_reach(rows: Int8Rows, nearest: torch.Tensor, reach: torch.Tensor) -> None:
+    """Queue u of all rows, float32, from their D to the nearest seed."""
+    n = len(nearest)
+    launch(
+        reach_kernel, (ceil_div(n, BLOCK.value),),
+        nearest, rows.residuals, rows.frame, reach, n, num_warps=4, **EXACT,
+    )  # fmt: skip
