@@ -9,9 +9,9 @@ from typing import get_args, get_type_hints
 
 import pytest
 
+from lloydia.cli.images.pictures import SpaceName
 from lloydia.cli.method import SEEDINGS, Method
 from lloydia.cli.parser.completion import SHELLS, script
-from lloydia.cli.pictures import SpaceName
 from lloydia.images.color import SPACES
 
 # A command line up to the cursor, and words that are offered.

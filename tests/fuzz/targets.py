@@ -23,8 +23,8 @@ from lloydia.data.labels import read_labels
 from lloydia.data.models import load
 from lloydia.estimators.kmeans import KMeans
 from lloydia.images import quantize
-from lloydia.images.files import read as read_picture
-from lloydia.images.indexed import read_animation
+from lloydia.images.formats.files import read as read_picture
+from lloydia.images.formats.indexed import read_animation
 from lloydia.spelling import printable
 
 __all__ = ["TARGETS", "Target"]

@@ -9,13 +9,13 @@ from lloydia.cli.bench_images import images
 from lloydia.cli.compilation.warm_up import warm_up
 from lloydia.cli.demo import demo
 from lloydia.cli.fit import fit
+from lloydia.cli.images.quantize import quantize
+from lloydia.cli.images.segment import segment
 from lloydia.cli.info import info
 from lloydia.cli.ladder import ladder
 from lloydia.cli.parser.completion import install_completion
 from lloydia.cli.predict import predict
-from lloydia.cli.quantize import quantize
 from lloydia.cli.score import score
-from lloydia.cli.segment import segment
 from lloydia.version import __version__
 
 HELP = """k-means clustering, with the same result on any number of threads, on CPUs and GPUs.

@@ -84,7 +84,7 @@ def _cases() -> Iterator[Case]:
     from sklearn.datasets import load_digits, load_sample_image, load_wine
     from sklearn.preprocessing import StandardScaler
 
-    from lloydia.cli.photo import side_by_side
+    from lloydia.cli.images.photo import side_by_side
     from lloydia.data.outputs import write_encoded
     from lloydia.images.color import space
     from lloydia.plots import clusters, save

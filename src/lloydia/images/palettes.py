@@ -84,9 +84,9 @@ class Palette:
             (GIMP) or .ase (Adobe Swatch Exchange).
         info : mapping or None, default=None
             The colour profile of the picture's file, as in
-            :class:`lloydia.images.files.Picture`.  A .png keeps it.
+            :class:`lloydia.images.formats.files.Picture`.  A .png keeps it.
         renames : Renames or None, default=None
-            As for :func:`lloydia.images.files.write`.
+            As for :func:`lloydia.images.formats.files.write`.
 
         Raises
         ------
@@ -107,8 +107,8 @@ class Palette:
                 f"cannot write {path}: its extension must be one of {', '.join(KINDS)}."
             )
         with Renames() as own, writing(path, renames or own) as to:
-            from lloydia.images.colorimetry import kept
-            from lloydia.images.embedding import save
+            from lloydia.images.formats.colorimetry import kept
+            from lloydia.images.formats.embedding import save
 
             if kind == ".png":
                 save(_swatches(self), to, "PNG", info or {}, path, optimize=True)

@@ -52,7 +52,7 @@ def present(names: Sequence[str] | None) -> Iterator[str]:
 
 def photograph(name: str) -> NDArray[np.uint8]:
     """Return a photograph, shape (height, width, 3)."""
-    from lloydia.images.files import read
+    from lloydia.images.formats.files import read
 
     return read(_path(name)).pixels
 

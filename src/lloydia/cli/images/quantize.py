@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
+from lloydia.cli.images.pictures import AllowHuge, SpaceName, decoders_silent
 from lloydia.cli.options import (
     FILE,
     METHOD,
@@ -24,7 +25,6 @@ from lloydia.cli.options import (
     require_device,
     whole,
 )
-from lloydia.cli.pictures import AllowHuge, SpaceName, decoders_silent
 from lloydia.cli.progress import progress
 from lloydia.cli.report import print_json, print_pairs
 from lloydia.progress.stages import steps
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lloydia.data.outputs import Renames
-    from lloydia.images.indexed import Animation
+    from lloydia.images.formats.indexed import Animation
     from lloydia.images.palettes import Palette
 
 # What is taken from a folder.
@@ -205,8 +205,8 @@ def _one(
 ) -> dict[str, Any]:
     """Quantise one image and return what there is to say; for `base` see `_target`."""
     from lloydia.data.outputs import Renames, check_output
-    from lloydia.images.files import Picture, read
-    from lloydia.images.indexed import INDEXED, read_animation
+    from lloydia.images.formats.files import Picture, read
+    from lloydia.images.formats.indexed import INDEXED, read_animation
     from lloydia.images.palettes import KINDS
 
     huge, film = method.allow_huge, None
@@ -277,7 +277,7 @@ def _prepared(picture: Any, target: Path) -> tuple[NDArray, list[str]]:
     """Return the pixels as an indexed file can have them, 8 bits, and notes."""
     import numpy as np
 
-    from lloydia.images.indexed import binary
+    from lloydia.images.formats.indexed import binary
 
     pixels, notes = picture.pixels, [picture.note.rstrip(".")] if picture.note else []
     if picture.alpha is not None:
@@ -298,7 +298,7 @@ def _write(
 ) -> None:
     import numpy as np
 
-    from lloydia.images.indexed import write_gif, write_png
+    from lloydia.images.formats.indexed import write_gif, write_png
 
     palettes: list[Palette] = [result.palette for result in results]
     if target.suffix.lower() == ".png":

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from lloydia.images.files import read, write
-from lloydia.images.indexed import read_animation, write_gif
+from lloydia.images.formats.files import read, write
+from lloydia.images.formats.indexed import read_animation, write_gif
 from lloydia.images.quantization import quantize
 
 RNG = np.random.default_rng(0)

@@ -23,9 +23,9 @@ from PIL import Image, ImageCms, ImageOps
 from lloydia.data.columns import DataError
 from lloydia.data.formats.opening import STANDARD_INPUT, open_input
 from lloydia.data.outputs import Renames, writing
-from lloydia.images import colorimetry, deep
-from lloydia.images.decoding import check_size, sound, whole
-from lloydia.images.embedding import save
+from lloydia.images.formats import colorimetry, deep
+from lloydia.images.formats.decoding import check_size, sound, whole
+from lloydia.images.formats.embedding import save
 
 __all__ = ["WRITABLE", "Picture", "check_form", "read", "write"]
 

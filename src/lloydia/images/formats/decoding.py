@@ -108,7 +108,7 @@ def sound(where: str, allow_huge: bool) -> Iterator[None]:
     Raises
     ------
     DataError
-        As :func:`lloydia.images.files.read`.
+        As :func:`lloydia.images.formats.files.read`.
     """
     limits = Image.MAX_IMAGE_PIXELS, PngImagePlugin.MAX_TEXT_CHUNK, PngImagePlugin.MAX_TEXT_MEMORY
     try:

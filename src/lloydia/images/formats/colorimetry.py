@@ -101,7 +101,7 @@ def kept(info: Mapping[str, Any], form: str, grey: bool, path: Path) -> dict[str
     Parameters
     ----------
     info : mapping
-        As in :class:`lloydia.images.files.Picture`.
+        As in :class:`lloydia.images.formats.files.Picture`.
     form : str
         The format, in Pillow's words.
     grey : bool

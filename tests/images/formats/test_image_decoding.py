@@ -13,9 +13,9 @@ from PIL import Image, PngImagePlugin
 
 from lloydia.data.chunks import memory
 from lloydia.data.columns import DataError
-from lloydia.images.decoding import sound, whole
-from lloydia.images.files import read
-from lloydia.images.indexed import read_animation, write_gif
+from lloydia.images.formats.decoding import sound, whole
+from lloydia.images.formats.files import read
+from lloydia.images.formats.indexed import read_animation, write_gif
 from lloydia.images.quantization import quantize
 
 RNG = np.random.default_rng(0)

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from PIL import Image, ImageShow
 
-from lloydia.cli.segment import SPECKS
+from lloydia.cli.images.segment_files import SPECKS
 from lloydia.images import boundaries, segment
 from lloydia.images.borders import without_specks
 from lloydia.images.color import SPACES
-from lloydia.images.files import read, write
+from lloydia.images.formats.files import read, write
 
 
 @pytest.fixture
@@ -248,7 +248,7 @@ def test_a_bmp_with_transparency_becomes_a_png(run, folder, photo):
 
 
 def test_all_files_appear_or_none(run, folder, photo, monkeypatch):
-    from lloydia.images import files
+    from lloydia.images.formats import files
 
     saved, save = [], files.save
 

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from PIL import Image, ImageCms, PngImagePlugin, features
 
-from lloydia.images.colorimetry import CHUNKS
-from lloydia.images.files import read, write
-from lloydia.images.indexed import read_animation, write_gif, write_png
+from lloydia.images.formats.colorimetry import CHUNKS
+from lloydia.images.formats.files import read, write
+from lloydia.images.formats.indexed import read_animation, write_gif, write_png
 from lloydia.images.quantization import quantize
 
 RNG = np.random.default_rng(0)

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from PIL import Image, ImageCms
 
 from lloydia.data.columns import DataError
-from lloydia.images.files import read, write
-from lloydia.images.indexed import read_animation
+from lloydia.images.formats.files import read, write
+from lloydia.images.formats.indexed import read_animation
 
 PIXELS = np.random.default_rng(0).integers(0, 256, (5, 6, 4), dtype=np.uint8)
 PROFILE = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()

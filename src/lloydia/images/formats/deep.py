@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageOps
 from PIL.PngImagePlugin import putchunk
 
-from lloydia.images.embedding import put_chunks
+from lloydia.images.formats.embedding import put_chunks
 
 __all__ = ["KEPT", "keyed", "rawmode", "samples", "write"]
 
@@ -98,7 +98,7 @@ def write(path: Path, values: NDArray[np.uint16], info: Mapping[str, Any]) -> No
     values : ndarray of uint16, shape (height, width, 1 to 4)
         With 2 or 4 channels, the last one is alpha.
     info : mapping
-        As in :class:`lloydia.images.files.Picture`.
+        As in :class:`lloydia.images.formats.files.Picture`.
 
     Raises
     ------

@@ -24,9 +24,9 @@ from PIL import Image
 
 from lloydia.data.columns import DataError
 from lloydia.data.outputs import Renames, writing
-from lloydia.images import colorimetry
-from lloydia.images.decoding import check_size, sound, whole
-from lloydia.images.embedding import save
+from lloydia.images.formats import colorimetry
+from lloydia.images.formats.decoding import check_size, sound, whole
+from lloydia.images.formats.embedding import save
 from lloydia.images.palettes import Palette
 
 __all__ = ["INDEXED", "Animation", "read_animation", "write_gif", "write_png"]
@@ -49,7 +49,7 @@ class Animation:
     loop : int or None
         The number of repetitions, 0 for endless; None: the animation is shown once.
     info : dict
-        As in :class:`lloydia.images.files.Picture`.
+        As in :class:`lloydia.images.formats.files.Picture`.
     """
 
     pixels: NDArray[np.uint8]
@@ -65,7 +65,7 @@ def read_animation(path: Path, *, allow_huge: bool = False) -> Animation | None:
     ----------
     path : Path
     allow_huge : bool
-        As for :func:`lloydia.images.files.read`.
+        As for :func:`lloydia.images.formats.files.read`.
 
     Raises
     ------
@@ -114,9 +114,9 @@ def write_png(
     palette : Palette
         At most 256 colours; 16 bits per channel are rounded to 8.
     info : mapping
-        As in :class:`lloydia.images.files.Picture`.
+        As in :class:`lloydia.images.formats.files.Picture`.
     renames
-        As for :func:`lloydia.images.files.write`.
+        As for :func:`lloydia.images.formats.files.write`.
 
     Raises
     ------
@@ -151,9 +151,9 @@ def write_gif(
     durations, loop
         As in :class:`Animation`.
     info : mapping or None
-        As in :class:`lloydia.images.files.Picture`.
+        As in :class:`lloydia.images.formats.files.Picture`.
     renames
-        As for :func:`lloydia.images.files.write`.
+        As for :func:`lloydia.images.formats.files.write`.
 
     Raises
     ------

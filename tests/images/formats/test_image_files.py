@@ -11,7 +11,7 @@ import pytest
 from PIL import Image, ImageCms
 
 from lloydia.data.columns import DataError
-from lloydia.images.files import Picture, read, write
+from lloydia.images.formats.files import Picture, read, write
 
 RNG = np.random.default_rng(0)
 RGB = RNG.integers(0, 256, (5, 7, 3), dtype=np.uint8)

@@ -7,8 +7,8 @@ import pytest
 from PIL import Image
 
 from lloydia.data.columns import DataError
-from lloydia.images.files import read
-from lloydia.images.indexed import binary, read_animation, write_gif, write_png
+from lloydia.images.formats.files import read
+from lloydia.images.formats.indexed import binary, read_animation, write_gif, write_png
 from lloydia.images.quantization import quantize
 
 RNG = np.random.default_rng(0)

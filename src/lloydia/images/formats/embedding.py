@@ -16,7 +16,7 @@ from PIL import Image
 from PIL.PngImagePlugin import putchunk
 from PIL.TiffImagePlugin import ImageFileDirectory_v2
 
-from lloydia.images.colorimetry import (
+from lloydia.images.formats.colorimetry import (
     CHUNKS,
     GIF_PROFILE,
     PRIMARIES,
@@ -46,7 +46,7 @@ def save(
     form : str
         The format, in Pillow's words.
     info : mapping
-        As in :class:`lloydia.images.files.Picture`.
+        As in :class:`lloydia.images.formats.files.Picture`.
     path : Path
         The name of the file in warnings.
     **options
