@@ -17,7 +17,8 @@ import time
 import numpy as np
 from numpy.typing import NDArray
 
-from lloydia.images.color import SPACES, Space, unit
+from lloydia.images.color import SPACES, Space
+from lloydia.images.pixels import unit
 
 
 def planes() -> list[NDArray[np.uint8]]:

@@ -12,8 +12,9 @@ from lloydia.estimators.runs import Runs
 from lloydia.imports import load
 from lloydia.loop.resuming import Snapshot, estimator_parameters
 from lloydia.loop.run import run_iterations
+from lloydia.loop.tolerance import Tolerance
 from lloydia.parameters import check_parameters
-from lloydia.stopping import Rule, Shift, Tolerance
+from lloydia.stopping import Rule, Shift
 
 __all__ = ["KMeans"]
 

@@ -10,14 +10,11 @@ from typing import Any
 
 import numpy as np
 from numpy.random import RandomState
-from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from lloydia.backends import choose
 from lloydia.backends.engine import Engine
 from lloydia.backends.magnitudes import check_range
 from lloydia.backends.weighted import WeightedRows
-from lloydia.caller import warn_caller
 from lloydia.data.arrays import home_of, real_numbers
 from lloydia.data.chunks.source import Chunks
 from lloydia.data.collections import is_collection
@@ -25,9 +22,10 @@ from lloydia.data.device_arrays import n_distinct
 from lloydia.estimators.base_kmeans import BaseKMeans, warn_of_fewer
 from lloydia.estimators.given import Given
 from lloydia.estimators.rows import check_rows, check_width, features_of, of_one_type
-from lloydia.estimators.starts import seed, starts_of
+from lloydia.estimators.sampled_starts import best_start, drawn_start, init_rows
+from lloydia.estimators.starts import starts_of
 from lloydia.loop.minibatch import do_step, run_batches
-from lloydia.loop.minibatch_step import Centers, sample
+from lloydia.loop.minibatch_step import Centers
 from lloydia.parameters import check_mini_batches
 from lloydia.seeding.generator import undone_on_error
 
@@ -196,7 +194,7 @@ class MiniBatchKMeans(BaseKMeans):
         draft, rows, home, n = given.draft, given.rows, given.home, given.rows.n_samples
         whole = rows.engine(self.device, self.n_threads)
         state = check_random_state(self.random_state)
-        values = draft._best_start(given, state)
+        values = best_start(draft, given, state)
         centers, steps, inertia = run_batches(self, rows, whole, values, state)
         found = given.features | {
             "n_steps_": steps,
@@ -275,9 +273,9 @@ class MiniBatchKMeans(BaseKMeans):
         else:
             rows.refuse_few(self.n_clusters)
             engine = rows.engine(self.device, self.n_threads)
-            draft._init_size, (init, _) = draft._init_rows(rows.n_samples), starts_of(draft, rows)
+            draft._init_size, (init, _) = init_rows(draft, rows.n_samples), starts_of(draft, rows)
             found["_init_size"] = draft._init_size
-            values = draft._start(rows, init, state)
+            values = drawn_start(draft, rows, init, state)
             check_range(engine, rows.weights, values)
             centers = Centers(values, np.zeros(len(values)))
         centers, _ = do_step(self, engine, rows.weights, centers, state)
@@ -308,48 +306,6 @@ class MiniBatchKMeans(BaseKMeans):
         if not isinstance(value, Integral) or isinstance(value, bool) or value < 0:
             raise ValueError(f"{name}={value!r:.80} must be an integer >= 0: fit again.")
         return int(value)
-
-    def _init_rows(self, n: int) -> int:
-        """Return the number of rows from which a start is chosen."""
-        size = self.init_size
-        if size is None:
-            size = 3 * min(self.batch_size, n)
-            size = 3 * self.n_clusters if size < self.n_clusters else size
-        elif size < self.n_clusters:
-            warn_caller(
-                f"init_size={size} should be larger than n_clusters={self.n_clusters}. Setting it "
-                "to min(3*n_clusters, n_samples)",
-                RuntimeWarning,
-            )
-            size = 3 * self.n_clusters
-        return min(size, n)
-
-    def _best_start(self, given: Given, random_state: RandomState) -> NDArray:
-        """Return the start with the lowest inertia on a sample of the rows."""
-        rows, self._n_init = given.rows, given.n_init
-        self._init_size = self._init_rows(rows.n_samples)
-        validation = _sampled(rows, self._init_size, random_state)
-        apart = choose(self.device, validation.X, validation.weights, self.n_threads)
-        best, least = None, math.inf
-        for number in range(1, self._n_init + 1):
-            centers = self._start(rows, given.init, random_state)
-            apart.classify(centers)
-            inertia = float(apart.inertia())
-            if self.verbose:
-                print(f"Inertia for init {number}/{self._n_init}: {inertia}")
-            if best is None or inertia < least:
-                best, least = centers, inertia
-        assert best is not None
-        return best
-
-    def _start(self, rows: WeightedRows, init: Any, random_state: RandomState) -> NDArray:
-        """Return initial centres chosen from a sample of the rows."""
-        if self._init_size < rows.n_samples:
-            rows = _sampled(rows, self._init_size, random_state)
-        engine = choose(self.device, rows.X, rows.weights, self.n_threads)
-        centers = seed(self, engine, rows.X, rows.weights, init, random_state)
-        check_range(engine, rows.weights, centers)
-        return centers
 
     def _after_batch(
         self,
@@ -385,8 +341,3 @@ def _refuse_unread(X: Any) -> None:
             f"MiniBatchKMeans needs rows in memory, and X is a {library} {type(X).__name__}: "
             "pass its blocks to partial_fit one by one, each as an array."
         )
-
-
-def _sampled(rows: WeightedRows, size: int, random_state: RandomState) -> WeightedRows:
-    """Return rows of positive weight, drawn with replacement."""
-    return WeightedRows(*sample(rows.X, rows.weights, size, random_state), None)

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lloydia.images.color import Space, levels
+from lloydia.images.color import Space
 from lloydia.images.colors import distinct
+from lloydia.images.pixels import levels
 
 __all__ = ["Histogram", "histogram", "points"]
 
@@ -81,7 +82,7 @@ def histogram(colors: NDArray, alpha: NDArray | None, n_threads: int) -> Histogr
     Parameters
     ----------
     colors : ndarray of shape (frames, height, width, 3)
-        RGB, of a type that :func:`lloydia.images.color.checked` accepts.
+        RGB, of a type that :func:`lloydia.images.pixels.checked` accepts.
     alpha : ndarray of the same type, shape (frames, height, width), or None
     n_threads : int
     """

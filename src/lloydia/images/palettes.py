@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from lloydia.data.columns import DataError
 from lloydia.data.outputs import Renames, writing
-from lloydia.images.color import levels
+from lloydia.images.pixels import levels
 
 __all__ = ["KINDS", "Palette"]
 

@@ -24,10 +24,11 @@ from lloydia.data.arrays import home_of, on_host
 from lloydia.data.device_arrays import as_tensor, on_gpu
 from lloydia.estimators.functions import assign
 from lloydia.estimators.kmeans import KMeans
-from lloydia.images.color import Space, checked, refuse_path
+from lloydia.images.color import Space
 from lloydia.images.color import space as space_of
 from lloydia.images.histogram import Histogram, histogram, points
 from lloydia.images.palettes import Palette
+from lloydia.images.pixels import checked, refuse_path
 from lloydia.parameters import check_choice, check_int, check_threads
 from lloydia.spelling import option
 

@@ -14,6 +14,7 @@ from lloydia.data.arrays import array_of, on_host
 from lloydia.data.device_arrays import as_tensor, load_torch, on_gpu
 from lloydia.images import color
 from lloydia.images.colors import CHANNELS
+from lloydia.images.pixels import check_range, levels, refuse_path
 from lloydia.parameters import (
     InvalidParameterError,
     check_choice,
@@ -60,7 +61,7 @@ def check_segmenting(k: Any, init: Any, xy: Any, n_threads: Any) -> None:
 
 def flat_of(pixels: Any) -> tuple[Any, Any]:
     """Return the picture as an ndarray or a tensor on a GPU, and its pixels as rows."""
-    color.refuse_path(pixels)
+    refuse_path(pixels)
     pixels = as_tensor(pixels) if on_gpu(pixels) else np.asarray(on_host(pixels))
     shape = tuple(pixels.shape)
     if len(shape) not in (2, 3) or (len(shape) == 3 and shape[2] not in CHANNELS):
@@ -82,7 +83,7 @@ def flat_of(pixels: Any) -> tuple[Any, Any]:
     else:
         flat = np.ascontiguousarray(pixels).reshape(-1, channels)
     if "float" in kind and CHANNELS[channels] < channels:
-        color.check_range(on_host(flat[:, -1]), "alphas")
+        check_range(on_host(flat[:, -1]), "alphas")
     return pixels, flat
 
 
@@ -100,7 +101,7 @@ def placed(points: Any, shape: tuple[int, ...], reach: float) -> Any:
 def black_to_white(space: color.Space, flat: Any) -> float:
     """Return the distance between the points of black and white for this type of pixels."""
     dtype = np.dtype(str(flat.dtype).removeprefix("torch."))
-    ends = np.array([[0] * 3, [int(color.levels(dtype))] * 3], dtype=dtype)
+    ends = np.array([[0] * 3, [int(levels(dtype))] * 3], dtype=dtype)
     return float(np.linalg.norm(np.diff(space.points(ends), axis=0)))
 
 

@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 from lloydia.backends.engine import NEVER, Engine, Late, LateStop, Report
 from lloydia.data.arrays import on_host
 from lloydia.loop.empty import settle
+from lloydia.loop.tolerance import tolerance_of
 from lloydia.progress.iterations import watchers
-from lloydia.stopping import Rule, tolerance_of
+from lloydia.stopping import Rule
 
 __all__ = [
     "CALLBACK",

@@ -16,6 +16,7 @@ from lloydia.backends.cluster.member import Member, Question, answer, labels, me
 from lloydia.backends.part import Part
 from lloydia.data.collections import Partitions, WorkerPartitions
 from lloydia.loop.run import run_iterations
+from lloydia.loop.tolerance import Tolerance
 from lloydia.seeding import SEEDINGS
 from table import blobs, weights_of
 
@@ -81,7 +82,7 @@ def facts_of(engine, start, algorithm, kept=...):
     seeds = [seeding(engine, k, np.random.RandomState(3)).tolist() for seeding in SEEDINGS.values()]
     result = run_iterations(
         engine, start, algorithm=algorithm,
-        rule=stopping.Tolerance(1e-4, engine.mean_variance, engine.magnitudes),
+        rule=Tolerance(1e-4, engine.mean_variance, engine.magnitudes),
         max_iter=30, empty="relocate", history=True,
     )  # fmt: skip
     again = run_iterations(

@@ -11,7 +11,8 @@ from lloydia.backends.cuda.engine import CUDA
 from lloydia.backends.reference import Reference
 from lloydia.data.arrays import on_host
 from lloydia.loop.run import run_iterations
-from lloydia.stopping import Labels, Shift, Tolerance
+from lloydia.loop.tolerance import Tolerance
+from lloydia.stopping import Labels, Shift
 from replayed import replay
 from table import blobs, weights_of
 

@@ -23,7 +23,7 @@ def eight_bits(values: NDArray) -> NDArray:
     """Return grey or RGB levels as RGB in 8 bits, shape (..., 3)."""
     import numpy as np
 
-    from lloydia.images.color import levels
+    from lloydia.images.pixels import levels
 
     eight = np.rint(values * (255 / levels(values.dtype))).astype(np.uint8)
     if eight.ndim > 1 and eight.shape[-1] == 3:

@@ -114,7 +114,7 @@ def _outlined(pixels: NDArray, labels: NDArray) -> NDArray:
     import numpy as np
 
     from lloydia.images.borders import boundaries, without_specks
-    from lloydia.images.color import levels
+    from lloydia.images.pixels import levels
 
     full = levels(pixels.dtype)
     drawn = np.repeat(pixels, 3, axis=-1) if pixels.shape[2] == 1 else pixels.copy()

@@ -6,7 +6,7 @@ import copy
 import math
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
 __all__ = ["Chunks"]
-
-# The number of rows of the first call of a function, which measures the size of its results.
-FEW = 1024
 
 
 class Chunks(ABC):
@@ -354,22 +351,8 @@ class Chunks(ABC):
             If a block is not finite, or the source changed.
         """
         from lloydia.data.chunks.reader import Reader
+        from lloydia.data.chunks.writing import portions_of
 
         reader = Reader(self, self.block_by_block().plan(False, 1).rows)
         blocks = (rows for _, rows in reader.blocks(range(len(reader.lengths))))
-        return _made(blocks, reader.block_bytes, function)
-
-
-def _made(
-    blocks: Iterable[NDArray], block_bytes: int, function: Callable[[NDArray], NDArray]
-) -> Iterator[NDArray]:
-    """Yield the results of a function for blocks, in portions of at most `block_bytes` bytes."""
-    step = FEW
-    for rows in blocks:
-        start = 0
-        while start < len(rows):
-            found = function(rows[start : start + step])
-            start += step
-            # The first result shows how many bytes a row of the result takes.
-            step = max(block_bytes * len(found) // max(found.nbytes, 1), 1)
-            yield found
+        return portions_of(blocks, reader.block_bytes, function)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import chain
 from pathlib import Path
@@ -13,7 +13,10 @@ from numpy.typing import NDArray
 from lloydia.data.formats.parquet import pyarrow_parquet
 from lloydia.data.outputs import TABLES, Renames, check_output, write_numpy, write_rows, writing
 
-__all__ = ["put_blocks", "write_blocks"]
+__all__ = ["portions_of", "put_blocks", "write_blocks"]
+
+# The number of rows of the first call of a function, which measures the size of its results.
+FEW = 1024
 
 
 def write_blocks(
@@ -74,3 +77,18 @@ def _parquet(to: Path, blocks: Iterable[NDArray[Any]], names: Sequence[str]) -> 
                 stream = stack.enter_context(to.open("wb"))
                 writer = stack.enter_context(parquet.ParquetWriter(stream, table.schema))
             writer.write_table(table)
+
+
+def portions_of(
+    blocks: Iterable[NDArray], block_bytes: int, function: Callable[[NDArray], NDArray]
+) -> Iterator[NDArray]:
+    """Yield the results of a function for blocks, in portions of at most `block_bytes` bytes."""
+    step = FEW
+    for rows in blocks:
+        start = 0
+        while start < len(rows):
+            found = function(rows[start : start + step])
+            start += step
+            # The first result shows how many bytes a row of the result takes.
+            step = max(block_bytes * len(found) // max(found.nbytes, 1), 1)
+            yield found

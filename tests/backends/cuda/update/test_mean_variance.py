@@ -12,7 +12,8 @@ from lloydia.backends.cuda import run_setup
 from lloydia.backends.cuda.device_functions.run_state import ASSIGNED, ITERATION, STOPPED
 from lloydia.data.arrays import on_host
 from lloydia.loop.run import run_iterations
-from lloydia.stopping import Rule, Tolerance
+from lloydia.loop.tolerance import Tolerance
+from lloydia.stopping import Rule
 from table import answer, blobs
 
 
