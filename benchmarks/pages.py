@@ -155,6 +155,20 @@ SCRIPTS = {
             "times the fit with everything": "ratio",
         },
     ),
+    "seeding_costs": Script(
+        "What a start costs",
+        "python benchmarks/seeding.py --save",
+        ("n", "d", "k", "what"),
+        {
+            "rows": "n",
+            "features": "d",
+            "clusters": "k",
+            "what": "what",
+            "seconds": "s",
+            "iterations": "iterations",
+            "inertia": "inertia",
+        },
+    ),
     "foundation": Script(
         "An early version, compared with scikit-learn",
         "",

@@ -33,10 +33,6 @@ class Seeder:
         self.rows, self.state = rows, SeedingState(rows)
         self.added_up = False
 
-    def _changed(self) -> None:
-        """Note that `nearest` has changed: the tiles' totals are stale."""
-        self.added_up = False
-
     def _add_up(self) -> None:
         """Queue the sums of all tiles, unless they are those of `nearest`."""
         if not self.added_up:
@@ -103,9 +99,8 @@ class Seeder:
         return found.cpu().numpy()
 
     def seed_extend(self, rows: NDArray[np.int64]) -> None:
-        chosen = self.rows.X[torch.as_tensor(rows, device=self.rows.device)]
-        self.state.add_centers(chosen.to(self.rows.wide))
-        self._changed()
+        self.state.add_centers(self._values(rows))
+        self.added_up = False
 
     def seed_loads(self) -> NDArray[np.int64]:
         return loads(self.rows, self.state)
