@@ -618,7 +618,12 @@ def test_a_shorter_run_is_scaled_to_the_document_s_iterations():
 @pytest.mark.parametrize(
     ("gains", "wins", "unordered"),
     [
-        ((2.0, 4.0, 3.0), "yes: 2.00x, 4.00x, 3.00x", "yes: 2.00x, 4.00x, 3.00x"),
+        ((2.0, 4.0, 3.0), "yes: 2.00x, 4.00x, 3.00x", "partly: 2.00x, 4.00x, 3.00x"),
+        (
+            (2.0, 4.0, 3.0, 2.0, 5.0),
+            "yes: 2.00x, 4.00x, 3.00x, 2.00x, 5.00x",
+            "yes: 2.00x, 4.00x, 3.00x, 2.00x, 5.00x",
+        ),
         ((0.5, 2.0, 3.0), "partly: 0.50x, 2.00x, 3.00x", "no: 0.50x, 2.00x, 3.00x"),
         ((0.5, 0.25), "no: 0.50x, 0.25x", ""),
         ((), "", ""),

@@ -6,6 +6,7 @@ Each function is named in the entries' `show`; :data:`SHOWN` says what it takes.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 from lloydia.ladder.experiments import findings
 from lloydia.ladder.experiments.documents import Entry
@@ -105,10 +106,17 @@ def wins(found: Found, base: Found) -> str:
 
 
 def unordered(found: Found, base: Found) -> str:
-    """Return whether the gains neither rise nor fall with the size throughout, and the gains."""
+    """Return whether the gains neither rise nor fall with the size, and the gains.
+
+    It holds partly where they turn in one step alone.
+    """
     gains = _by_size(found, base)
-    follows = gains in (sorted(gains), sorted(gains, reverse=True))
-    return f"{'no' if follows else 'yes'}: {spread(found, base)}" if len(gains) > 2 else ""
+    if len(gains) < 3:
+        return ""
+    rises = sum(before < after for before, after in pairwise(gains))
+    turns = min(rises, len(gains) - 1 - rises)
+    held = ("no", "partly", "yes")[min(turns, 2)]
+    return f"{held}: {spread(found, base)}"
 
 
 def whole(found: Found) -> str:
