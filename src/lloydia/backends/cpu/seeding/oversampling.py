@@ -141,7 +141,7 @@ def extend_by_sketch(seeder: Oversampled, centers: NDArray) -> bool:
         limit = int(MAX_EVALUATED * len(centers) * TILE * (last - first))
         n_evaluated = lower_nearest(
             seeder.dataset.X, first, last, (groups, squares, sketch.thresholds), errors,
-            sketch.frame[1], candidates, bound, wide, seeder.n_seeds, seeder.nearest, seeder.owners,
+            sketch.unit, candidates, bound, wide, seeder.n_seeds, seeder.nearest, seeder.owners,
             limit,
         )  # fmt: skip
         if n_evaluated > limit:
@@ -154,7 +154,7 @@ def extend_by_sketch(seeder: Oversampled, centers: NDArray) -> bool:
     task(0, 0, tried)
     seeder.dataset.each_block(
         lambda t, a, b: task(t, a + tried, b + tried),
-        len(centers) * TILE * (0.03 * sketch.n_pairs + 0.3 * MAX_EVALUATED * d),
+        len(centers) * TILE * (0.03 * sketch.n_quads + 0.3 * MAX_EVALUATED * d),
         seeder.n_tiles - tried,
     )
     return sum(n_tiles) == seeder.n_tiles

@@ -41,7 +41,7 @@ def flag_tile(tile, n, first, m, sketched, candidates, bound, limits, masks):
     """
     groups, squares, thresholds = sketched
     packed, starts = candidates
-    n_pairs = groups.shape[1]
+    n_quads = groups.shape[1]
     for g in upto(GROUPS):
         at, place = tile * TILE + g * GROUP, g * MAX_CANDIDATES
         if at >= n:
@@ -51,7 +51,7 @@ def flag_tile(tile, n, first, m, sketched, candidates, bound, limits, masks):
         write_limits(squares, thresholds, at, bound, limits)
         flag_rows(
             groups.ctypes.data + at // GROUP * groups.strides[0],
-            n_pairs,
+            n_quads,
             packed.ctypes.data + first * packed.strides[0],
             starts.ctypes.data + first * 4,
             m,
@@ -117,7 +117,7 @@ def evaluate_candidates(
         Pairs that were evaluated.
     """
     n, n_evaluated = len(nearest), 0
-    limits, masks = local(np.float32, GROUP), local(np.int64, N_MASKS)
+    limits, masks = local(np.int32, GROUP), local(np.int64, N_MASKS)
     rows, names, D = local(np.int64, LANES), local(np.int64, LANES), local(np.float64, LANES)
     improved, improves = local(np.int64, GROUPS), local(np.uint32, TILE)
     for tile in upto(first, last):
@@ -174,7 +174,7 @@ def accept_candidate(
         The candidate.
     nearest : IN/OUT, ndarray (n,), float64
     sketched : tuple
-        E, s, and the thresholds, IN/OUT, of :class:`sketch.Sketch`.
+        ``E / q``, s / q, and the thresholds, IN/OUT, of :class:`sketch.Sketch`.
     totals, tops : IN/OUT, ndarray (n_tiles,), int64 and float64
         Integer sum and largest of weight times D; NaN where the largest term may have shrunk.
     """
@@ -228,7 +228,7 @@ def lower_nearest(
     """
     n, d, n_evaluated = len(nearest), X.shape[1], 0
     thresholds = sketched[2]
-    limits, masks = local(np.float32, GROUP), local(np.int64, N_MASKS)
+    limits, masks = local(np.int32, GROUP), local(np.int64, N_MASKS)
     rows, names, D = local(np.int64, LANES), local(np.int64, LANES), local(np.float64, LANES)
     for tile in upto(first, last):
         start, waiting = tile * TILE, 0

@@ -85,14 +85,14 @@ class SketchedPotentials:
         def task(thread: int, first: int, last: int) -> None:
             n_evaluated[thread] += self._evaluate(first, last, low, high, reductions[thread])
 
-        seeder.each_tile(task, 1.0 + 0.02 * self.sketch.n_pairs * len(self.values))
+        seeder.each_tile(task, 1.0 + 0.02 * self.sketch.n_quads * len(self.values))
         self._note(sum(n_evaluated), seeder.n_tiles)
         return reductions.sum(axis=0)
 
     def accept(self, j: int, low: float, high: float) -> None:
         """Make candidate `j` of those taken a seed."""
         seeder, sketch = self.seeder, self.sketch
-        sketched = (sketch.rows[2], sketch.frame[1], sketch.thresholds)
+        sketched = (sketch.rows[2], sketch.unit, sketch.thresholds)
         seeder.each_tile(
             lambda t, a, b: accept_candidate(
                 seeder.dataset.X, a, b, self.values, j, seeder.nearest, seeder.dataset.weights,
