@@ -147,6 +147,13 @@ class Abilities(Protocol):
         """Do what :func:`lloydia.seeding.plusplus.greedy` does, in one call; None if it cannot."""
         return None
 
+    def seed_best(self, candidates: NDArray[np.int64]) -> int | None:
+        """Return the place of the candidate with the lowest potential, the first one of equals.
+
+        An engine that cannot tell without all the potentials returns None.
+        """
+        return None
+
     def seed_plusplus(
         self, first: NDArray[np.float64], fractions: NDArray[np.float64]
     ) -> NDArray[np.int64] | None:

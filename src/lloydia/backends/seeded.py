@@ -17,6 +17,10 @@ class SeedingAbilities(Protocol):
         """Return None: it cannot."""
         return None
 
+    def seed_best(self, candidates: NDArray[np.int64]) -> int | None:
+        """Return None: it cannot."""
+        return None
+
     def seed_plusplus(
         self, first: NDArray[np.float64], fractions: NDArray[np.float64]
     ) -> NDArray[np.int64] | None:
@@ -66,6 +70,9 @@ class Seeded:
 
     def seed_potentials(self, candidates: NDArray[np.int64]) -> list[int]:
         return self.seeder.seed_potentials(candidates)
+
+    def seed_best(self, candidates: NDArray[np.int64]) -> int | None:
+        return self.seeder.seed_best(candidates)
 
     def seed_add(self, row: int) -> None:
         self.seeder.seed_add(row)

@@ -56,7 +56,10 @@ def greedy(engine: Engine, fractions: NDArray[np.float64]) -> NDArray[np.int64]:
         candidates = engine.seed_draw(draws)
         if candidates[0] < 0:
             break
-        potentials = engine.seed_potentials(candidates)
-        chosen.append(int(candidates[potentials.index(min(potentials))]))
+        best = engine.seed_best(candidates)
+        if best is None:
+            potentials = engine.seed_potentials(candidates)
+            best = potentials.index(min(potentials))
+        chosen.append(int(candidates[best]))
         engine.seed_add(chosen[-1])
     return np.array(chosen, dtype=np.int64)

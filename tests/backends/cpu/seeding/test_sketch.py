@@ -155,12 +155,14 @@ def test_ties_in_a_round_go_to_the_seed_that_was_first(dtype):
 
 def sketched(X):
     """Return the numbers of all sketches and E, as framed rows are measured, and the scale."""
-    sketch = Sketch(Dataset(X, None, 1))
+    sketch = Sketch(Dataset(X, None, 1), X.shape[1])
     sketch.pack(np.ones(len(X)))
     groups, squares, errors = sketch.rows
     quads = np.moveaxis(groups, 2, 1).reshape(-1, groups.shape[1])[: len(X)]
     numbers = np.ascontiguousarray(quads).view(np.uint8).astype(np.float64) - 128.0
-    numbers = numbers[:, : min(X.shape[1], sketch.frame[2].shape[1]) if len(sketch.frame[2]) else None]
+    numbers = numbers[
+        :, : min(X.shape[1], sketch.frame[2].shape[1]) if len(sketch.frame[2]) else None
+    ]
     q = sketch.frame[-1]
     assert np.allclose(squares[: len(X)], np.square(numbers[:, : X.shape[1]]).sum(axis=1))
     return q * numbers[:, : X.shape[1]], q * errors[: len(X)].astype(np.float64), sketch.frame[1]
@@ -216,17 +218,17 @@ def test_the_sketch_leaves_few_pairs_to_evaluate():
 
 def test_where_there_is_no_memory_for_it_nothing_is_sketched():
     X = low_rank(300, 80, "float32")
-    for engine in (CPU(X, None, 2, 100.0), CPU(sp.csr_matrix(X), None, 2)):
+    for engine in (CPU(X, None, 2, 79.0), CPU(sp.csr_matrix(X), None, 2)):
         picks(engine, 10, 0)
         assert getattr(engine.seeder.potentials, "sketched", None) is None
 
 
 def test_sketches_take_at_most_half_of_the_free_memory(monkeypatch):
     engine = CPU(low_rank(300, 80, "float32"), None, 2)
-    assert engine.seeder.may_sketch
-    for free, may in ((2 * 140 * 300, True), (2 * 140 * 300 - 1, False)):
-        monkeypatch.setattr("lloydia.data.chunks.memory.available", lambda free=free: free)
-        assert engine.seeder.may_sketch is may
+    assert engine.seeder.sketch_columns == 80
+    for free, columns in ((2 * 96, 80), (2 * 90, 74), (2 * 80, 64), (2 * 80 - 1, 0)):
+        monkeypatch.setattr("lloydia.data.chunks.memory.available", lambda free=free: 300 * free)
+        assert engine.seeder.sketch_columns == columns
 
 
 def test_bytes_are_multiplied_alike_with_and_without_the_instruction(monkeypatch):

@@ -148,6 +148,10 @@ class LowPotentials:
         )  # fmt: skip
         return reductions.sum(axis=0)[: len(values)]
 
+    def best(self, values: NDArray, low: float, high: float) -> int:
+        """Return the candidate that lowers the total most, the first one of equals."""
+        return int(self.reductions(values, low, high).argmax())
+
     def accept(self, j: int, low: float, high: float) -> None:
         """Make candidate `j` of the last :meth:`reductions` a seed."""
         seeder, kernel, seed = self.seeder, accept_of(self.d), self.candidates[j]

@@ -120,18 +120,23 @@ def extend_by_sketch(seeder: Oversampled, centers: NDArray) -> bool:
     """
     n, d = seeder.dataset.n_samples, seeder.dataset.n_features
     many = seeder.n_seeds > 0 and len(centers) * n * d >= SKETCHED_PRODUCTS
-    if AMX or not (many and d >= SKETCHED_FEATURES and seeder.may_sketch):
+    if AMX or not (many and d >= SKETCHED_FEATURES and seeder.sketch_columns):
         return False
     lower_nearest = load("lloydia.backends.cpu.seeding.sketched").lower_nearest
     if seeder.sketch is None:
-        seeder.sketch = load("lloydia.backends.cpu.seeding.sketch").Sketch(seeder.dataset)
+        seeder.sketch = load("lloydia.backends.cpu.seeding.sketch").Sketch(
+            seeder.dataset, seeder.sketch_columns
+        )
         seeder.sketch.pack(seeder.nearest)
     sketch = seeder.sketch
     if not sketch.pays:
         return False
-    candidates, bound = sketch.load(centers)
+    candidates, error = sketch.load(centers)
     wide = centers.astype(np.float64)
     groups, squares, errors = sketch.rows
+    # Rounds have limits of their own, which follow D.
+    limits = np.empty_like(sketch.limits)
+    sketch.write_limits(seeder.nearest, error, limits)
     n_tiles = [0] * seeder.dataset.n_threads
 
     def task(thread: int, first: int, last: int) -> None:
@@ -140,9 +145,8 @@ def extend_by_sketch(seeder: Oversampled, centers: NDArray) -> bool:
             return
         limit = int(MAX_EVALUATED * len(centers) * TILE * (last - first))
         n_evaluated = lower_nearest(
-            seeder.dataset.X, first, last, (groups, squares, sketch.thresholds), errors,
-            sketch.unit, candidates, bound, wide, seeder.n_seeds, seeder.nearest, seeder.owners,
-            limit,
+            seeder.dataset.X, first, last, groups, limits, (squares, errors, sketch.unit, error),
+            candidates, wide, seeder.n_seeds, seeder.nearest, seeder.owners, limit,
         )  # fmt: skip
         if n_evaluated > limit:
             sketch.pays = False

@@ -29,8 +29,10 @@ class SeedingState(Protocol):
     tops : ndarray of shape (n_tiles,), float64
     terms : ndarray of shape (n_threads, rows of a tile), float64
     totals_grid : tuple or None
-    may_sketch : bool
-        Whether there is memory for sketches of the rows, and they are dense.
+    n_expected : int
+        Seeds that will follow, as far as is known.
+    sketch_columns : int
+        The columns that sketches of the rows may have; 0 if there may be none.
     """
 
     dataset: Dataset
@@ -40,9 +42,10 @@ class SeedingState(Protocol):
     tops: NDArray[np.float64]
     terms: NDArray[np.float64]
     totals_grid: tuple[int, int] | None
+    n_expected: int
 
     @property
-    def may_sketch(self) -> bool: ...
+    def sketch_columns(self) -> int: ...
 
     def each_tile(self, task: Task, cost: float) -> None:
         """Run a task over blocks of tiles; `cost` estimates the nanoseconds a row takes."""

@@ -28,9 +28,10 @@ __all__ = ["Seeder"]
 # k-means||, imported when it is first used.
 OVERSAMPLING = "lloydia.backends.cpu.seeding.oversampling"
 
-# Bytes that the sketch of a row takes, and the features that its error bound allows; those of
-# :mod:`sketch`, which is imported when it is first used.
-SKETCH_BYTES, MAX_SKETCHED_FEATURES = 140, 2**16
+# Columns of a sketch that is not the whole row, a byte each, the other bytes it takes, and the
+# features that its error bound allows; those of :mod:`sketch`, which is imported when it is first
+# used.
+SKETCH_WIDTH, SKETCH_BYTES, MAX_SKETCHED_FEATURES = 64, 16, 2**16
 
 NearestOf = Callable[[NDArray], NDArray[np.int32]]
 
@@ -61,6 +62,8 @@ class Seeder(SeedingAbilities):
         Scratch of each thread.
     largest_term : float
         Largest weight times D.
+    n_expected : int
+        Seeds that will follow, as far as is known.
     potentials : LowPotentials, WidePotentials or SparsePotentials
         How candidates are evaluated.
     owners : ndarray of shape (n,), int32
@@ -74,18 +77,20 @@ class Seeder(SeedingAbilities):
 
     def __init__(self, dataset: Dataset, nearest_of: NearestOf, spare: float = 0.0) -> None:
         self.dataset, self.nearest_of, self.spare = dataset, nearest_of, spare
+        self.n_expected = 0
 
     @property
-    def may_sketch(self) -> bool:
-        """Whether there is memory for sketches of the rows, and they are dense.
+    def sketch_columns(self) -> int:
+        """The columns that sketches of the rows may have; 0 if there may be none.
 
         Sketches of all rows take at most half of the memory that is free.
         """
-        few_features = self.dataset.n_features <= MAX_SKETCHED_FEATURES
-        if self.dataset.sparse or not few_features or self.spare < SKETCH_BYTES:
-            return False
-        free = load("lloydia.data.chunks.memory").available()
-        return 2 * SKETCH_BYTES * self.dataset.n_samples <= free
+        d = self.dataset.n_features
+        if self.dataset.sparse or d > MAX_SKETCHED_FEATURES:
+            return 0
+        free = load("lloydia.data.chunks.memory").available() / (2 * self.dataset.n_samples)
+        columns = min(self.spare, free) - SKETCH_BYTES
+        return int(min(columns, d)) if columns >= min(d, SKETCH_WIDTH) else 0
 
     def seed_start(self) -> float:
         self.n_tiles = -(-self.dataset.n_samples // TILE)
@@ -103,6 +108,7 @@ class Seeder(SeedingAbilities):
 
     def forget(self) -> None:
         """Free the memory of the seeding; the next one begins with :meth:`seed_start`."""
+        self.n_expected = 0
         for name in ("nearest", "potentials", "owners", "sketch"):
             self.__dict__.pop(name, None)
 
@@ -202,6 +208,7 @@ class Seeder(SeedingAbilities):
             self.potentials.reductions(self.values[j : j + 1], *factors)
         self.potentials.accept(j - self.first_evaluated, *factors)
         self.n_seeds += 1
+        self.n_expected = max(self.n_expected - 1, 0)
         return self.find_largest_term()
 
     # -- an Engine: the data set is all the rows there are --------------------------------------
@@ -217,6 +224,7 @@ class Seeder(SeedingAbilities):
             or self.dataset.sparse
             or not self.dataset.source.flags.c_contiguous
         ):
+            self.n_expected = len(fractions)
             return None
         rows, terms = np.empty(1 + len(fractions), dtype=np.int64), np.empty(TILE)
         n_tiles = -(-self.dataset.n_samples // TILE)
@@ -246,6 +254,17 @@ class Seeder(SeedingAbilities):
     def seed_potentials(self, candidates: NDArray[np.int64]) -> list[int]:
         self.candidates = candidates.tolist()
         return self.seed_potentials_of(self.seed_values(candidates), self.terms_grid()).tolist()
+
+    def seed_best(self, candidates: NDArray[np.int64]) -> int | None:
+        """Return the place of the one with the lowest potential; None to compare potentials."""
+        if self.dataset.sparse or len(candidates) > MAX_CANDIDATES:
+            return None
+        grid = self.terms_grid()
+        # Accepting the candidate updates the sums on this grid.
+        self.seed_total(grid)
+        self.candidates, self.first_evaluated = candidates.tolist(), 0
+        self.values = self.seed_values(candidates)
+        return self.potentials.best(self.values, *factors_of(grid))
 
     def seed_add(self, row: int) -> None:
         if self.n_seeds == 0:

@@ -40,13 +40,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lloydia.backends.cpu.rows.dataset import Dataset
-from lloydia.backends.cpu.runtime.compiled import kernel, subroutine
+from lloydia.backends.cpu.runtime.compiled import LEAN, kernel, subroutine
 from lloydia.backends.cpu.runtime.counting import upto
 from lloydia.backends.cpu.seeding.screen import aligned
 from lloydia.backends.cpu.simd.lanes import OCTET, ROWS, products
 from lloydia.backends.cpu.simd.sketch_rows import CANDIDATES, GROUP
 
-__all__ = ["WIDTH", "Sketch", "threshold", "write_limits"]
+__all__ = ["WIDTH", "Sketch", "limit_of"]
 
 # Numbers of a sketch that is not the whole row.  With 48 of them, rows of rank 48 and noise of a
 # tenth to a third of their spread left 1.1 to 1.3 times as many candidates to evaluate.
@@ -77,6 +77,9 @@ ROUNDER = np.float32(1.5 * 2.0**23)
 # What limits lose when they are rounded.
 RELATIVE = 2.0**-20
 
+# The part of the rows whose error is below the one that limits are kept for.
+MOST = 0.998
+
 LOWEST = np.float32(-(2.0**30) * 1.9)
 
 
@@ -87,6 +90,8 @@ class Sketch:
     ----------
     dataset : Dataset
         Dense.
+    columns : int
+        That a sketch may have: at least WIDTH, or the number of features if that is less.
 
     Attributes
     ----------
@@ -98,13 +103,15 @@ class Sketch:
     rows : tuple
         The groups of :mod:`sketch_rows`, shape (n_groups, n_quads, GROUP), int32; N and E, float32;
         anything after the last row.
-    thresholds : ndarray (n_groups * GROUP,), float32
-        t of each row.
+    error : float32
+        ``E / q`` of most rows.
+    limits : ndarray (n_groups * GROUP,), int32
+        What a row's scores with candidates of up to this error must be above to be evaluated.
     pays : bool
         Whether rounds of k-means|| found that it excludes enough.
     """
 
-    def __init__(self, dataset: Dataset) -> None:
+    def __init__(self, dataset: Dataset, columns: int) -> None:
         n, d = dataset.n_samples, dataset.n_features
         self.dataset, self.pays = dataset, True
         sample = dataset.rows(np.arange(0, n, -(-n // SAMPLE))).astype(np.float64)
@@ -117,7 +124,7 @@ class Sketch:
         V, offset = directions(sample, d), 0.0
         if len(V):
             short = shortened(sample, V)
-            if spread(sample, short):
+            if columns >= d and spread(sample, short):
                 V = V[:0]
             else:
                 offset = float(short[:, -1].mean())
@@ -129,7 +136,7 @@ class Sketch:
         groups = aligned((n_groups * self.n_quads, GROUP), np.int32)
         groups = groups.reshape(n_groups, self.n_quads, GROUP)
         self.rows = groups, *np.zeros((2, n_groups * GROUP), np.float32)
-        self.thresholds = np.zeros(n_groups * GROUP, np.float32)
+        self.limits = np.zeros(n_groups * GROUP, np.int32)
 
     @property
     def unit(self) -> float:
@@ -137,15 +144,36 @@ class Sketch:
         return self.frame[1] / self.frame[4]
 
     def pack(self, nearest: NDArray[np.float64]) -> None:
-        """Write the sketches of all rows, and the thresholds of their D."""
+        """Write the sketches of all rows, and the limits of their D."""
         X, n_groups = self.dataset.X, len(self.rows[0])
         self.dataset.each_block(
-            lambda t, a, b: pack_groups(
-                X, a, b, self.frame, *self.rows, nearest, self.thresholds, self.unit
-            ),
+            lambda t, a, b: pack_groups(X, a, b, self.frame, *self.rows),
             3.0 * GROUP * self.dataset.n_features,
             n_groups,
         )
+        errors = self.rows[2][: len(nearest)]
+        self.error = np.float32(np.quantile(errors[:: -(-len(errors) // SAMPLE)], MOST))
+        self.write_limits(nearest, self.error, self.limits)
+
+    def limits_for(self, nearest: NDArray[np.float64], error: np.float32) -> NDArray[np.int32]:
+        """Return the limits of scores with candidates of an error: not kept if it is larger."""
+        if error <= self.error:
+            return self.limits
+        limits = np.empty_like(self.limits)
+        self.write_limits(nearest, error, limits)
+        return limits
+
+    def write_limits(
+        self, nearest: NDArray[np.float64], error: np.float32, limits: NDArray[np.int32]
+    ) -> None:
+        """Write the limits of all rows for candidates of an error."""
+        _, squares, errors = self.rows
+        d, unit = self.dataset.n_features, self.unit
+        self.dataset.each_block(
+            lambda t, a, b: write_limits(
+                squares, errors, nearest, a, b, unit, d, error, limits
+            ), 3.0,
+        )  # fmt: skip
 
     def load(self, values: NDArray) -> tuple[tuple[NDArray, NDArray], np.float32]:
         """Return the bytes of candidates and where their scores start, and ``E / q``.
@@ -295,10 +323,22 @@ def sketch(y, v, frame, numbers):
 
 
 @subroutine
-def threshold(D, error, unit, d):
-    """Return t of a row from its D and ``E / q``."""
+def limit_of(D, square, own, unit, d, error):
+    """Return what scores must be above, of a row with this D, N and ``E / q``."""
     root = np.sqrt(D) * (1.0 + (d + 8) * 2.0**-52) + 2.0**-500
-    return np.float32((unit * root + np.float64(error)) * (1.0 + 2.0**-20) + 2.0**-60)
+    t = np.float32((unit * root + np.float64(own)) * (1.0 + 2.0**-20) + 2.0**-60) + error
+    far = t * t
+    limit = np.float32(0.5) * (square - far) - np.float32(RELATIVE) * (square + far)
+    limit -= np.float32(2.0)
+    # Not a number, or minus infinity.
+    return np.int32(limit if limit > LOWEST else LOWEST)
+
+
+@kernel(**LEAN)
+def write_limits(squares, errors, nearest, first, last, unit, d, error, limits):
+    """Write the limits of rows `first` to `last`; see :class:`Sketch`."""
+    for i in upto(first, last):
+        limits[i] = limit_of(nearest[i], squares[i], errors[i], unit, d, error)
 
 
 @subroutine
@@ -312,7 +352,7 @@ def quad(numbers, at, width, more):
 
 
 @kernel
-def pack_groups(X, first, last, frame, groups, squares, errors, nearest, thresholds, unit):
+def pack_groups(X, first, last, frame, groups, squares, errors):
     """Write groups ``first`` to ``last``; the parameters are those of :class:`Sketch`."""
     n, d = X.shape
     width = WIDTH if len(frame[2]) > 0 else d
@@ -324,7 +364,6 @@ def pack_groups(X, first, last, frame, groups, squares, errors, nearest, thresho
         for r in range(m):
             i = at + r
             squares[i], errors[i] = sketch(y[r], v[r], frame, numbers)
-            thresholds[i] = threshold(nearest[i], errors[i], unit, d)
             for j in range(groups.shape[1]):
                 groups[i // GROUP, j, i % GROUP] = quad(numbers, 4 * j, width, OFFSET)
 
@@ -350,15 +389,3 @@ def pack_candidates(X, first, last, frame, packed, starts, errors):
             starts[c] = np.int32(-(square // 2) - OFFSET * total)
             for j in range(packed.shape[1]):
                 packed[c, j] = quad(numbers, 4 * j, width, 0)
-
-
-@subroutine
-def write_limits(squares, thresholds, at, error, limits):
-    """Write what the scores of a group's rows, from `at` on, must be above to be evaluated."""
-    half, relative, two = np.float32(0.5), np.float32(RELATIVE), np.float32(2.0)
-    for p in upto(GROUP):
-        square, t = squares[at + p], thresholds[at + p] + error
-        far = t * t
-        limit = half * (square - far) - relative * (square + far) - two
-        # Not a number, or minus infinity.
-        limits[p] = np.int32(limit if limit > LOWEST else LOWEST)

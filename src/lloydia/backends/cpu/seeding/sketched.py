@@ -1,25 +1,41 @@
-"""Candidates evaluated by the sketch: canonical D of the rows that it does not exclude.
+"""Candidates evaluated by the sketch, which excludes most pairs of a row and a candidate.
 
-:mod:`sketch` excludes pairs of a row and a candidate that is no nearer than the row's nearest seed.
-The D of the other pairs are evaluated LANES at a time, each with a row and a candidate of its own.
+:mod:`sketch` excludes a pair if the candidate is no nearer than the row's nearest seed.  The other
+pairs' distances are evaluated in float32, which nearly always shows what candidate is the best; see
+:mod:`gains`.  Canonical D are evaluated where that does not show it, and of the best candidate:
+LANES pairs at a time, each with a row and a candidate of its own.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from lloydia.backends.cpu.runtime.compiled import LEAN, kernel, local, minimum, subroutine
+from lloydia.backends.cpu.runtime.compiled import (
+    LEAN,
+    kernel,
+    local,
+    minimum,
+    part,
+    subroutine,
+)
 from lloydia.backends.cpu.runtime.counting import upto
-from lloydia.backends.cpu.seeding.sketch import threshold, write_limits
+from lloydia.backends.cpu.seeding.gains import FAR
+from lloydia.backends.cpu.seeding.sketch import limit_of
 from lloydia.backends.cpu.seeding.weights import MAX_CANDIDATES, TILE, fixed
 from lloydia.backends.cpu.simd.candidates import lowest_bit
+from lloydia.backends.cpu.simd.differences import difference
+from lloydia.backends.cpu.simd.lanes import fetch
 from lloydia.backends.cpu.simd.row_lanes import LANES, add_squares
 from lloydia.backends.cpu.simd.sketch_rows import GROUP, flag_rows
 
-__all__ = ["accept_candidate", "evaluate_candidates", "lower_nearest"]
+__all__ = ["accept_candidate", "bound_gains", "evaluate_candidates", "lower_nearest"]
 
 GROUPS = TILE // GROUP
-N_MASKS = GROUPS * MAX_CANDIDATES
+N_MASKS, GROUP_PAIRS = GROUPS * MAX_CANDIDATES, GROUP * MAX_CANDIDATES
+TILE_AND_BATCH = TILE + LANES
+
+# Bytes of a row that are prefetched at most: the processor does the rest by itself.
+FETCHED = 1024
 
 
 @subroutine
@@ -34,12 +50,11 @@ def evaluate_pairs(X, centers, rows, names, m, D):
 
 
 @subroutine
-def flag_tile(tile, n, first, m, sketched, candidates, bound, limits, masks):
+def flag_tile(tile, n, first, m, groups, limits, candidates, masks):
     """Flag the rows of a tile that `m` candidates, from `first` on, may be nearer to.
 
     ``masks[g * MAX_CANDIDATES + c]`` has a bit for each row of group g of the tile.
     """
-    groups, squares, thresholds = sketched
     packed, starts = candidates
     n_quads = groups.shape[1]
     for g in upto(GROUPS):
@@ -48,14 +63,13 @@ def flag_tile(tile, n, first, m, sketched, candidates, bound, limits, masks):
             for c in upto(m):
                 masks[place + c] = 0
             continue
-        write_limits(squares, thresholds, at, bound, limits)
         flag_rows(
             groups.ctypes.data + at // GROUP * groups.strides[0],
             n_quads,
             packed.ctypes.data + first * packed.strides[0],
             starts.ctypes.data + first * 4,
             m,
-            limits.ctypes.data,
+            limits.ctypes.data + at * 4,
             masks.ctypes.data + place * 8,
         )
         if at + GROUP > n:
@@ -65,157 +79,227 @@ def flag_tile(tile, n, first, m, sketched, candidates, bound, limits, masks):
 
 
 @subroutine
-def reduce_pairs(
-    start, rows, names, m, D, nearest, weights, low, high, improved, improves, reductions
-):  # fmt: skip
-    """Add to `reductions` what some pairs take off the integers, and note the rows they lower.
-
-    `improved` has a bit for each row of each group of the tile, `improves` those of its candidates.
-    """
-    for q in upto(m):
-        i, c = rows[q], names[q]
-        near = nearest[i]
-        if D[q] < near:
-            w = weights[i] if len(weights) else 1.0
-            reductions[c] += fixed(near, w, low, high) - fixed(D[q], w, low, high)
-            p, bit = i - start, np.int64(1) << ((i - start) % GROUP)
-            before = improves[p] if improved[p // GROUP] & bit else np.uint32(0)
-            improves[p] = before | np.uint32(1) << np.uint32(c)
-            improved[p // GROUP] |= bit
+def fetch_tile(X, start, m, masks):
+    """Prefetch the rows of a tile that are flagged for some candidate."""
+    size = minimum(X.shape[1] * X.itemsize, FETCHED)
+    for g in upto(GROUPS):
+        union = np.int64(0)
+        for c in upto(m):
+            union |= masks[g * MAX_CANDIDATES + c]
+        while union != 0:
+            i = start + g * GROUP + lowest_bit(np.uint64(union))
+            union &= union - 1
+            fetch(X.ctypes.data + i * X.strides[0], size)
 
 
 @kernel(**LEAN)
-def evaluate_candidates(
-    X, first, last, m, sketched, candidates, bound, centers, nearest, weights, low, high,
-    hits, counts, reductions,
+def bound_gains(
+    X, first, last, groups, limits, candidates, centers, unit, margins, nearest, weights,
+    hits, counts, gains,
 ):  # fmt: skip
-    """Add to `reductions` what each candidate takes off the integers of some tiles.
+    """Add to `gains` by how much each candidate lowers the total of some tiles, and what is sure.
 
     Parameters
     ----------
     X : IN, ndarray (n, d)
     first, last : int
         The tiles.
-    m : int
-        Candidates, up to MAX_CANDIDATES.
-    sketched : tuple
-        Groups, N and thresholds of :class:`sketch.Sketch`.
-    candidates, bound : tuple
+    groups, limits : IN, ndarray
+        Those of :class:`sketch.Sketch`.
+    candidates : tuple
         What :meth:`sketch.Sketch.load` returns.
-    centers : IN, ndarray (m, d), float64
-        The candidates.
+    centers : IN, ndarray (m, d), X's type
+        The candidates times `unit`; up to MAX_CANDIDATES.
+    unit : X's type
+        A power of two.
+    margins : tuple
+        The relative and the absolute error of a distance; see :mod:`gains`.
     nearest : IN, ndarray (n,), float64
     weights : IN, ndarray (n,) or (0,), float64
-    low, high : float
-        Powers of two whose product brings a term to its grid.
-    hits, counts, reductions
-        As in :func:`wide_potentials.evaluate_candidates`.
+    hits : OUT, ndarray (n,), uint32
+        From the first row of each tile on: rows that some candidate may lower, see MAX_CANDIDATES.
+    counts : OUT, ndarray (n_tiles,), int64
+        Hits of each tile.
+    gains : IN/OUT, ndarray (2, m or more), float64
+        Sums of weight times what D becomes less, and of weight times D, of the rows that each
+        candidate may lower; times the square of the unit.
 
     Returns
     -------
     int
         Pairs that were evaluated.
     """
-    n, n_evaluated = len(nearest), 0
-    limits, masks = local(np.int32, GROUP), local(np.int64, N_MASKS)
-    rows, names, D = local(np.int64, LANES), local(np.int64, LANES), local(np.float64, LANES)
-    improved, improves = local(np.int64, GROUPS), local(np.uint32, TILE)
+    n, m, n_evaluated = len(nearest), len(centers), 0
+    relative, absolute = margins
+    square = np.float64(unit) * np.float64(unit)
+    masks = local(np.int64, N_MASKS)
+    places, names = local(np.int32, GROUP_PAIRS), local(np.int32, GROUP_PAIRS)
+    D, improves = local(np.float32, GROUP_PAIRS), local(np.uint32, GROUP)
     for tile in upto(first, last):
-        start, waiting = tile * TILE, 0
-        flag_tile(tile, n, 0, m, sketched, candidates, bound, limits, masks)
+        start, n_hits = tile * TILE, 0
+        flag_tile(tile, n, 0, m, groups, limits, candidates, masks)
+        fetch_tile(X, start, m, masks)
         for g in upto(GROUPS):
-            improved[g] = 0
-        for c in upto(m):
-            for g in upto(GROUPS):
+            group, count, union = start + g * GROUP, 0, np.int64(0)
+            for c in upto(m):
                 mask = masks[g * MAX_CANDIDATES + c]
+                union |= mask
                 while mask != 0:
-                    rows[waiting] = start + g * GROUP + lowest_bit(np.uint64(mask))
-                    names[waiting] = c
+                    places[count], names[count] = lowest_bit(np.uint64(mask)), c
                     mask &= mask - 1
-                    waiting += 1
-                    if waiting == LANES:
-                        evaluate_pairs(X, centers, rows, names, waiting, D)
-                        reduce_pairs(
-                            start, rows, names, waiting, D, nearest, weights, low, high,
-                            improved, improves, reductions,
-                        )  # fmt: skip
-                        n_evaluated += waiting
-                        waiting = 0
-        if waiting:
-            evaluate_pairs(X, centers, rows, names, waiting, D)
-            reduce_pairs(
-                start, rows, names, waiting, D, nearest, weights, low, high, improved, improves,
-                reductions,
-            )  # fmt: skip
-            n_evaluated += waiting
-        n_hits = 0
-        for g in upto(GROUPS):
-            mask = improved[g]
-            while mask != 0:
-                p = g * GROUP + lowest_bit(np.uint64(mask))
-                hits[start + n_hits] = np.uint32(p) << np.uint32(MAX_CANDIDATES) | improves[p]
-                n_hits += 1
-                mask &= mask - 1
+                    count += 1
+            n_evaluated += count
+            # No branches here: distances are on their way while others are waited for.
+            for q in upto(count):
+                D[q] = difference(X, group + places[q], centers, names[q], unit)
+            for p in upto(GROUP):
+                improves[p] = 0
+            for q in upto(count):
+                p, c, far = places[q], names[q], np.float64(D[q])
+                i = group + p
+                near = nearest[i] * square
+                w = weights[i] if len(weights) else 1.0
+                # What is not a number may be nearer.
+                nearer = not (far < FAR and far * (1.0 - relative) - absolute >= near)
+                gains[0, c] += w * (near - far) if far < near else 0.0
+                doubt = w * (near + absolute) if nearer else 0.0
+                gains[1, c] += doubt if far < FAR else np.inf
+                improves[p] |= np.uint32(nearer) << np.uint32(c)
+            while union != 0:
+                p = lowest_bit(np.uint64(union))
+                union &= union - 1
+                place = np.uint32(g * GROUP + p)
+                hits[start + n_hits] = place << np.uint32(MAX_CANDIDATES) | improves[p]
+                n_hits += improves[p] != 0
         counts[tile] = n_hits
     return n_evaluated
 
 
+@subroutine
+def reduce_pairs(rows, names, m, D, nearest, weights, low, high, reductions):
+    """Add to `reductions` what some pairs take off the integers."""
+    for q in upto(m):
+        i, near = rows[q], nearest[rows[q]]
+        if D[q] < near:
+            w = weights[i] if len(weights) else 1.0
+            reductions[names[q]] += fixed(near, w, low, high) - fixed(D[q], w, low, high)
+
+
+@kernel(**LEAN)
+def evaluate_candidates(
+    X, first, last, centers, chosen, nearest, weights, low, high, hits, counts, reductions
+):
+    """Add to `reductions` what some candidates take off the integers of some tiles.
+
+    Parameters
+    ----------
+    X, first, last, nearest, weights, hits, counts : IN
+        As :func:`bound_gains` used or wrote them.
+    centers : IN, ndarray (m, d), float64
+        The candidates.
+    chosen : int
+        A bit for each that is evaluated.
+    low, high : float
+        Powers of two whose product brings a term to its grid.
+    reductions : IN/OUT, ndarray (m or more,), int64
+    """
+    rows, names, D = local(np.int64, LANES), local(np.int64, LANES), local(np.float64, LANES)
+    waiting = 0
+    for tile in upto(first, last):
+        start = tile * TILE
+        for at in upto(counts[tile]):
+            bits = np.int64(hits[start + at]) & chosen
+            while bits != 0:
+                rows[waiting] = start + (hits[start + at] >> MAX_CANDIDATES)
+                names[waiting] = lowest_bit(np.uint64(bits))
+                bits &= bits - 1
+                waiting += 1
+                if waiting == LANES:
+                    evaluate_pairs(X, centers, rows, names, waiting, D)
+                    reduce_pairs(rows, names, waiting, D, nearest, weights, low, high, reductions)
+                    waiting = 0
+    if waiting:
+        evaluate_pairs(X, centers, rows, names, waiting, D)
+        reduce_pairs(rows, names, waiting, D, nearest, weights, low, high, reductions)
+
+
+@subroutine
+def accept_rows(rows, m, D, nearest, weights, low, high, sketched, d, limits, totals, tops):
+    """Lower D of some rows, their limits, and the sums and largest terms of their tiles."""
+    squares, errors, unit, error = sketched
+    for q in upto(m):
+        i, near = rows[q], nearest[rows[q]]
+        if D[q] < near:
+            tile, w = i // TILE, weights[i] if len(weights) else 1.0
+            # If this row has the tile's largest term, that is unknown from here on.
+            tops[tile] = np.nan if w * near >= tops[tile] else tops[tile]
+            totals[tile] -= fixed(near, w, low, high) - fixed(D[q], w, low, high)
+            nearest[i] = D[q]
+            limits[i] = limit_of(D[q], squares[i], errors[i], unit, d, error)
+
+
 @kernel(**LEAN)
 def accept_candidate(
-    X, first, last, centers, j, nearest, weights, low, high, sketched, hits, counts, totals, tops
+    X, first, last, centers, j, nearest, weights, low, high, sketched, limits, hits, counts,
+    totals, tops,
 ):  # fmt: skip
     """Lower D of the listed rows that candidate `j` is nearer to; update sums and largest terms.
 
     Parameters
     ----------
     X, first, last, centers, weights, low, high, hits, counts : IN
-        As :func:`evaluate_candidates` used or wrote them.
+        As :func:`evaluate_candidates` used them.
     j : int
         The candidate.
     nearest : IN/OUT, ndarray (n,), float64
     sketched : tuple
-        ``E / q``, s / q, and the thresholds, IN/OUT, of :class:`sketch.Sketch`.
+        N, ``E / q``, s / q, and the error that limits are kept for, of :class:`sketch.Sketch`.
+    limits : IN/OUT, ndarray (n or more,), int32
     totals, tops : IN/OUT, ndarray (n_tiles,), int64 and float64
         Integer sum and largest of weight times D; NaN where the largest term may have shrunk.
     """
-    d = X.shape[1]
-    errors, scale, thresholds = sketched
-    rows, names, D = local(np.int64, LANES), local(np.int64, LANES), local(np.float64, LANES)
+    d, m, last_batch = X.shape[1], 0, last - 1
+    rows, names, D = (
+        local(np.int64, TILE_AND_BATCH),
+        local(np.int64, LANES),
+        local(np.float64, LANES),
+    )
     for q in upto(LANES):
         names[q] = j
     for tile in upto(first, last):
-        start, m = tile * TILE, 0
+        start = tile * TILE
         for at in upto(counts[tile]):
-            hit = hits[start + at]
-            if hit >> np.uint32(j) & np.uint32(1):
-                rows[m] = start + (hit >> MAX_CANDIDATES)
-                m += 1
-            if m == LANES or (m > 0 and at == counts[tile] - 1):
-                evaluate_pairs(X, centers, rows, names, m, D)
-                for p in upto(m):
-                    i = rows[p]
-                    w = weights[i] if len(weights) else 1.0
-                    # If this row has the tile's largest term, that is unknown from here on.
-                    tops[tile] = np.nan if w * nearest[i] >= tops[tile] else tops[tile]
-                    totals[tile] -= fixed(nearest[i], w, low, high) - fixed(D[p], w, low, high)
-                    nearest[i] = D[p]
-                    thresholds[i] = threshold(D[p], errors[i], scale, d)
-                m = 0
+            hit = np.int64(hits[start + at])
+            rows[m] = start + (hit >> MAX_CANDIDATES)
+            m += (hit >> j) & 1
+        done = 0
+        while m - done >= LANES or (tile == last_batch and done < m):
+            here = minimum(LANES, m - done)
+            some = part(rows, done, done + here)
+            evaluate_pairs(X, centers, some, names, here, D)
+            accept_rows(
+                some, here, D, nearest, weights, low, high, sketched, d, limits, totals, tops
+            )
+            done += here
+        for q in upto(m - done):
+            rows[q] = rows[done + q]
+        m -= done
 
 
 @subroutine
-def lower_pairs(rows, names, m, D, before, scale, d, errors, thresholds, nearest, owners):
-    """Lower D of the rows of some pairs, in their order."""
+def lower_pairs(rows, names, m, D, before, sketched, d, limits, nearest, owners):
+    """Lower D of the rows of some pairs, and their limits, in their order."""
+    squares, errors, unit, error = sketched
     for q in upto(m):
         i = rows[q]
         if D[q] < nearest[i]:
             nearest[i], owners[i] = D[q], before + names[q]
-            thresholds[i] = threshold(D[q], errors[i], scale, d)
+            limits[i] = limit_of(D[q], squares[i], errors[i], unit, d, error)
 
 
 @kernel(**LEAN)
 def lower_nearest(
-    X, first, last, sketched, errors, scale, candidates, bound, centers, before, nearest, owners,
+    X, first, last, groups, limits, sketched, candidates, centers, before, nearest, owners,
     max_evaluated,
 ):  # fmt: skip
     """Make all candidates seeds, in their order, and remember each row's nearest seed.
@@ -227,14 +311,13 @@ def lower_nearest(
     `max_evaluated` of them the others are left out.
     """
     n, d, n_evaluated = len(nearest), X.shape[1], 0
-    thresholds = sketched[2]
-    limits, masks = local(np.int32, GROUP), local(np.int64, N_MASKS)
+    masks = local(np.int64, N_MASKS)
     rows, names, D = local(np.int64, LANES), local(np.int64, LANES), local(np.float64, LANES)
     for tile in upto(first, last):
         start, waiting = tile * TILE, 0
         for some in upto(0, len(centers), MAX_CANDIDATES):
             m = minimum(MAX_CANDIDATES, len(centers) - some)
-            flag_tile(tile, n, some, m, sketched, candidates, bound, limits, masks)
+            flag_tile(tile, n, some, m, groups, limits, candidates, masks)
             for c in upto(m):
                 for g in upto(GROUPS):
                     mask = masks[g * MAX_CANDIDATES + c]
@@ -246,8 +329,8 @@ def lower_nearest(
                         if waiting == LANES:
                             evaluate_pairs(X, centers, rows, names, waiting, D)
                             lower_pairs(
-                                rows, names, waiting, D, before, scale, d, errors, thresholds,
-                                nearest, owners,
+                                rows, names, waiting, D, before, sketched, d, limits, nearest,
+                                owners,
                             )  # fmt: skip
                             n_evaluated += waiting
                             waiting = 0
@@ -255,8 +338,6 @@ def lower_nearest(
                                 return n_evaluated
         if waiting:
             evaluate_pairs(X, centers, rows, names, waiting, D)
-            lower_pairs(
-                rows, names, waiting, D, before, scale, d, errors, thresholds, nearest, owners
-            )
+            lower_pairs(rows, names, waiting, D, before, sketched, d, limits, nearest, owners)
             n_evaluated += waiting
     return n_evaluated

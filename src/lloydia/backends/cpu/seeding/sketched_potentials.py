@@ -5,17 +5,22 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from lloydia.backends.cpu.seeding.gains import best_of, margins_of, unit_of
 from lloydia.backends.cpu.seeding.protocols import SeedingState
 from lloydia.backends.cpu.seeding.screen import aligned
 from lloydia.backends.cpu.seeding.sketch import Sketch
-from lloydia.backends.cpu.seeding.sketched import accept_candidate, evaluate_candidates
+from lloydia.backends.cpu.seeding.sketched import (
+    accept_candidate,
+    bound_gains,
+    evaluate_candidates,
+)
 from lloydia.backends.cpu.seeding.weights import MAX_CANDIDATES
 
 __all__ = ["SketchedPotentials"]
 
-# While the sketch leaves more than a candidate a row to evaluate, which takes as long as the screen
-# of all candidates, so many evaluations pass before it is tried on one tile of so many.
-IDLE, TRIED_TILES = 16, 16
+# While the sketch leaves more than so many candidates a row to evaluate, which takes as long as the
+# screen of all, so many evaluations pass before it is tried on one tile of so many.
+MAX_EVALUATED, IDLE, TRIED_TILES = 2, 2, 16
 
 
 class SketchedPotentials:
@@ -41,8 +46,10 @@ class SketchedPotentials:
         self, seeder: SeedingState, hits: NDArray[np.uint32], counts: NDArray[np.int64]
     ) -> None:
         self.seeder, self.hits, self.counts = seeder, hits, counts
-        self.sketch = Sketch(seeder.dataset)
+        self.sketch = Sketch(seeder.dataset, seeder.sketch_columns)
         self.sketch.pack(seeder.nearest)
+        self.unit = seeder.dataset.dtype.type(unit_of(self.sketch.frame[1]))
+        self.margins = margins_of(seeder.dataset.n_features)
         self.idle, self.pays = 0, False
 
     def take(self, values: NDArray) -> bool:
@@ -51,51 +58,76 @@ class SketchedPotentials:
         if self.idle:
             self.idle -= 1
             return False
-        self.candidates, self.bound = self.sketch.load(values)
+        self.candidates, error = self.sketch.load(values)
+        self.limits = self.sketch.limits_for(self.seeder.nearest, error)
+        # A product with a power of two that is too small for the type is covered by the margins.
+        self.scaled = np.ascontiguousarray(values * self.unit)
         if not self.pays:
             n_tiles = max(1, self.seeder.n_tiles // TRIED_TILES)
-            unused = aligned((1, MAX_CANDIDATES), np.int64)
-            n_evaluated = self._evaluate(0, n_tiles, 1.0, 1.0, unused[0])
-            self._note(n_evaluated, n_tiles)
+            self._note(self._bound(0, n_tiles, np.zeros((2, MAX_CANDIDATES))), n_tiles)
         return self.pays
 
     def _note(self, n_evaluated: int, n_tiles: int) -> None:
         """Note how many pairs were evaluated in some tiles."""
         rows = self.seeder.dataset.n_samples * n_tiles / self.seeder.n_tiles
-        self.pays = n_evaluated <= rows
+        self.pays = n_evaluated <= MAX_EVALUATED * rows
         self.idle = 0 if self.pays else IDLE
 
-    def _evaluate(
-        self, first: int, last: int, low: float, high: float, reductions: NDArray[np.int64]
-    ) -> int:
+    def _bound(self, first: int, last: int, gains: NDArray[np.float64]) -> int:
         seeder, sketch = self.seeder, self.sketch
-        groups, squares, _ = sketch.rows
-        return evaluate_candidates(
-            seeder.dataset.X, first, last, len(self.values), (groups, squares, sketch.thresholds),
-            self.candidates, self.bound, self.values, seeder.nearest, seeder.dataset.weights,
-            low, high, self.hits, self.counts, reductions,
+        return bound_gains(
+            seeder.dataset.X, first, last, sketch.rows[0], self.limits, self.candidates,
+            self.scaled, self.unit, self.margins, seeder.nearest, seeder.dataset.weights,
+            self.hits, self.counts, gains,
         )  # fmt: skip
+
+    def _gains(self) -> NDArray[np.float64]:
+        """Return gains and S of the candidates taken, and list the rows that they may lower."""
+        n_threads = self.seeder.dataset.n_threads
+        gains, n_evaluated = np.zeros((n_threads, 2, MAX_CANDIDATES)), [0] * n_threads
+
+        def task(thread: int, first: int, last: int) -> None:
+            n_evaluated[thread] += self._bound(first, last, gains[thread])
+
+        cost = 1.0 + 0.02 * self.sketch.n_quads * len(self.values)
+        self.seeder.each_tile(task, cost)
+        self._note(sum(n_evaluated), self.seeder.n_tiles)
+        return gains.sum(axis=0)[:, : len(self.values)]
+
+    def best(self, low: float, high: float) -> int:
+        """Return the candidate of those taken that lowers the total most."""
+        n, unit = self.seeder.dataset.n_samples, float(self.unit)
+        gains, quantum = self._gains(), unit * unit / low / high
+        return best_of(
+            gains, self.margins, n, quantum, lambda some: self._evaluate(some, low, high)[some]
+        )
+
+    def _evaluate(self, some: NDArray[np.int64], low: float, high: float) -> NDArray[np.int64]:
+        """Return by how much candidates lower the total; some of them, from the rows listed."""
+        seeder, chosen = self.seeder, int((1 << some).sum())
+        reductions = aligned((seeder.dataset.n_threads, MAX_CANDIDATES), np.int64)
+        seeder.each_tile(
+            lambda t, a, b: evaluate_candidates(
+                seeder.dataset.X, a, b, self.values, chosen, seeder.nearest,
+                seeder.dataset.weights, low, high, self.hits, self.counts, reductions[t],
+            ), 2.0,
+        )  # fmt: skip
+        return reductions.sum(axis=0)
 
     def reductions(self, low: float, high: float) -> NDArray[np.int64]:
         """Return by how much each of the candidates taken lowers the total."""
-        seeder, n_threads = self.seeder, self.seeder.dataset.n_threads
-        reductions = aligned((n_threads, MAX_CANDIDATES), np.int64)
-        n_evaluated = [0] * n_threads
-
-        def task(thread: int, first: int, last: int) -> None:
-            n_evaluated[thread] += self._evaluate(first, last, low, high, reductions[thread])
-
-        seeder.each_tile(task, 1.0 + 0.02 * self.sketch.n_quads * len(self.values))
-        self._note(sum(n_evaluated), seeder.n_tiles)
-        return reductions.sum(axis=0)
+        self._gains()
+        return self._evaluate(np.arange(len(self.values)), low, high)
 
     def accept(self, j: int, low: float, high: float) -> None:
         """Make candidate `j` of those taken a seed."""
         seeder, sketch = self.seeder, self.sketch
-        sketched = (sketch.rows[2], sketch.unit, sketch.thresholds)
+        _, squares, errors = sketch.rows
+        sketched = squares, errors, sketch.unit, sketch.error
         seeder.each_tile(
             lambda t, a, b: accept_candidate(
                 seeder.dataset.X, a, b, self.values, j, seeder.nearest, seeder.dataset.weights,
-                low, high, sketched, self.hits, self.counts, seeder.totals, seeder.tops,
+                low, high, sketched, sketch.limits, self.hits, self.counts, seeder.totals,
+                seeder.tops,
             ), 1.0,
         )  # fmt: skip

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 __all__ = ["WidePotentials"]
 
-# The sketch is made once a seeding has read so many numbers of rows, for which two threads of Zen 4
-# took half a second.  Sketching rows then takes as long as two to eight evaluations, and
-# its kernels compile in 2 to 3 seconds where no process has compiled them before.
-SKETCHED_NUMBERS = 1 << 31
+# The sketch is made where a seeding will read so many numbers of rows, as far as is known, which
+# takes a tenth of a second without it.  Sketching rows takes as long as two to eight evaluations,
+# and its kernels compile in 2 to 3 seconds where no process has compiled them before.
+SKETCHED_NUMBERS = 1 << 28
 
 
 @kernel(**LEAN)
@@ -153,7 +153,7 @@ def scratch_for(d: int, dtype: Any) -> tuple[NDArray, ...]:
 
 
 class WidePotentials:
-    """Potentials for  dense rows of many features.
+    """Potentials for dense rows of many features.
 
     Attributes
     ----------
@@ -190,16 +190,31 @@ class WidePotentials:
         seeder.stale()
         self.origin, self.norms = seed[0], seeder.nearest.copy()
 
-    def reductions(self, values: NDArray, low: float, high: float) -> NDArray[np.int64]:
-        """Return by how much each candidate lowers the total."""
-        seeder, m = self.seeder, len(values)
-        self.n_read += seeder.dataset.n_samples * seeder.dataset.n_features
-        if self.sketched is None and self.n_read > SKETCHED_NUMBERS and seeder.may_sketch:
+    def _sketches(self, values: NDArray) -> SketchedPotentials | None:
+        """Return what evaluates these candidates by the sketch; None if the screen does better."""
+        seeder, one = self.seeder, self.seeder.dataset.n_samples * self.seeder.dataset.n_features
+        self.n_read += one
+        expected = self.n_read + one * seeder.n_expected
+        if self.sketched is None and expected > SKETCHED_NUMBERS and seeder.sketch_columns:
             self.sketched = load(
                 "lloydia.backends.cpu.seeding.sketched_potentials"
             ).SketchedPotentials(seeder, self.hits, self.counts)
-        if self.sketched and self.sketched.take(values):
-            return self.sketched.reductions(low, high)[:m]
+        return self.sketched if self.sketched and self.sketched.take(values) else None
+
+    def best(self, values: NDArray, low: float, high: float) -> int:
+        """Return the candidate that lowers the total most, the first one of equals."""
+        if sketched := self._sketches(values):
+            return sketched.best(low, high)
+        return int(self._screened(values, low, high).argmax())
+
+    def reductions(self, values: NDArray, low: float, high: float) -> NDArray[np.int64]:
+        """Return by how much each candidate lowers the total."""
+        if sketched := self._sketches(values):
+            return sketched.reductions(low, high)[: len(values)]
+        return self._screened(values, low, high)
+
+    def _screened(self, values: NDArray, low: float, high: float) -> NDArray[np.int64]:
+        seeder, m = self.seeder, len(values)
         if self.screen is None or m > self.screen.columns.shape[1]:
             radius = float(np.sqrt(self.norms.max()))
             self.screen = Screen(self.origin, radius, seeder.dataset.dtype, m)
@@ -219,7 +234,7 @@ class WidePotentials:
     def accept(self, j: int, low: float, high: float) -> None:
         """Make candidate `j` of the last :meth:`reductions` a seed."""
         if self.sketched:
-            # Its thresholds follow D, whichever way candidates were evaluated.
+            # Its limits follow D, whichever way candidates were evaluated.
             self.sketched.accept(j, low, high)
             return
         assert self.screen is not None

@@ -16,7 +16,7 @@ from llvmlite.binding import get_host_cpu_features
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-__all__ = ["OCTET", "ROWS", "above", "products", "squares"]
+__all__ = ["OCTET", "ROWS", "above", "fetch", "products", "squares"]
 
 OCTET = 8
 ROWS = 8 if get_host_cpu_features().get("avx512f") else 4
@@ -70,6 +70,20 @@ def _each_feature(builder, rows, n_features, panel, pitch, kind, sums, add, pref
         for r in range(ROWS):
             x = _splat(builder, builder.add(row[r], at), 0, kind)
             builder.store(add(x, c, builder.load(sums[r])), sums[r])
+
+
+@intrinsic
+def fetch(typingctx, address, size):
+    """Prefetch some bytes, from an address on."""
+
+    def codegen(context, builder, sig, args):
+        address, size = args
+        lines = builder.udiv(builder.add(size, _ADDRESS(_BYTES - 1)), _ADDRESS(_BYTES))
+        with cgutils.for_range(builder, lines) as loop:
+            _prefetch(builder, builder.add(address, builder.mul(loop.index, _ADDRESS(_BYTES))))
+        return context.get_dummy_value()
+
+    return types.void(types.intp, types.intp), codegen
 
 
 @intrinsic

@@ -1,0 +1,74 @@
+r"""Which candidate lowers the total most, by distances in float32.
+
+Of a row that a candidate may bring nearer, let N be D to the nearest seed and D that to the
+candidate.  The candidate's gain is the sum of ``w max(N - D, 0)``.  A distance in float32 is a sum
+of squared differences, each rounded once, so that its relative error is at most ``(d + 4) u``, u =
+2**-24 (:mod:`lloydia.algorithms.geometry`); ``relative`` covers the error of a canonical D too, and
+``absolute`` what underflows of values scaled to about 1.
+
+* If ``D (1 - relative) - absolute >= N`` for the computed D, the true gain is 0.
+* Otherwise the computed gain is off by at most ``relative D + absolute`` where D < N, and the true
+  one is at most that where not: by no more than ``2 (relative N + absolute)``.
+
+So with S, the sum of ``w (N + absolute)`` over the rows that are not excluded, a gain is off by at
+most ``2 (relative + absolute) S``, and by ``2**-51 n S`` for its additions.  Terms of integer
+potentials are rounded to the grid: each gain by another two halves of its unit.  If no other
+candidate's gain can reach that of the best one, its potential is the lowest.  Otherwise those that
+can are compared by integers; of equal ones the first counts.  Distances of FAR or more may have
+overflown: S is infinite then, and integers decide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["FAR", "best_of", "margins_of", "unit_of"]
+
+# Distances from here on, in the unit, are not compared in float32.
+FAR = 2.0**100
+
+# Exponents of units: those of float32 numbers.
+MAX_EXPONENT = 100
+
+
+def unit_of(scale: float) -> float:
+    """Return a power of two, near that which scales the rows to about 1."""
+    return float(np.clip(scale, 2.0**-MAX_EXPONENT, 2.0**MAX_EXPONENT))
+
+
+def margins_of(n_features: int) -> tuple[float, float]:
+    """Return the relative and the absolute error of a distance in float32, scaled to about 1."""
+    return (n_features + 8) * 2.0**-24, n_features * 2.0**-90
+
+
+def best_of(
+    gains: NDArray[np.float64],
+    margins: tuple[float, float],
+    n_samples: int,
+    quantum: float,
+    reductions: Callable[[NDArray[np.int64]], NDArray[np.int64]],
+) -> int:
+    """Return the candidate that lowers the total most, the first one of equals.
+
+    Parameters
+    ----------
+    gains : ndarray of shape (2, m)
+        Gains and S.
+    margins : tuple
+        From :func:`margins_of`.
+    n_samples : int
+    quantum : float
+        The unit of integer potentials, in that of gains.
+    reductions : callable
+        Returns by how much each of some candidates, ascending, lowers the integer total.
+    """
+    gain, doubt = gains
+    error = (2.0 * sum(margins) + n_samples * 2.0**-51) * doubt + 2.0 * n_samples * quantum
+    # Not what is not below: an error may be infinite.
+    possible = np.flatnonzero(~(gain + error < (gain - error).max()))
+    if len(possible) == 1:
+        return int(possible[0])
+    return int(possible[reductions(possible).argmax()])
