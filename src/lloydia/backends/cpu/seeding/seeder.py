@@ -257,7 +257,7 @@ class Seeder(SeedingAbilities):
 
     def seed_best(self, candidates: NDArray[np.int64]) -> int | None:
         """Return the place of the one with the lowest potential; None to compare potentials."""
-        if self.dataset.sparse or len(candidates) > MAX_CANDIDATES:
+        if len(candidates) > MAX_CANDIDATES:
             return None
         grid = self.terms_grid()
         # Accepting the candidate updates the sums on this grid.

@@ -161,6 +161,10 @@ class SparsePotentials:
         )  # fmt: skip
         return reductions.sum(axis=0)
 
+    def best(self, values: Any, low: float, high: float) -> int:
+        """Return the candidate that lowers the total most, the first one of equals."""
+        return int(self.reductions(values, low, high).argmax())
+
     def accept(self, j: int, low: float, high: float) -> None:
         """Make candidate `j` of the last :meth:`reductions` a seed."""
         seeder = self.seeder
