@@ -135,6 +135,8 @@ def check_init(init: Any) -> None:
 
 def is_name(init: Any) -> bool:
     """Return whether `init` is a single value, such as the name of a seeding, and not an array."""
+    if isinstance(init, str):
+        return True
     # np.ndim may raise for lists and data frames.
     table = on_gpu(init) or is_frame(init) or isinstance(init, list | tuple)
     return not table and np.ndim(init) == 0

@@ -71,6 +71,9 @@ def on_host(X: Any) -> Any:
         If values of a masked array are masked, or if a sparse matrix is too large for 32-bit
         indices.
     """
+    if type(X) is np.ndarray and X.dtype.isnative and X.dtype.itemsize != 2:
+        # The usual case: nothing to convert.
+        return X
     refuse_masked(X)
     if on_gpu(X):
         X = as_tensor(X).cpu()

@@ -77,7 +77,7 @@ def check_rows(X: Any, estimator: Any = None, reset: bool = True, a_row: int = 0
     if isinstance(X, Chunks) and estimator is not None:
         return X.meant_for(estimator, reset, a_row)
     rows = _rows_of(X, estimator, reset)
-    labels = None if estimator is None else labels_of(X)
+    labels = None if estimator is None or type(X) is np.ndarray else labels_of(X)
     if labels is not None and not all(isinstance(label, str) for label in labels):
         _match_labels(estimator, labels, reset)
     return rows
