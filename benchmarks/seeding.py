@@ -124,7 +124,7 @@ def measure(n: int, d: int, k: int, rounds: int) -> Iterator[dict[str, Any]]:
             if turn >= WARM:
                 seconds[name].append(took)
             if turn == WARM + rounds - 1:
-                inertia[name] = float(assign(X, centers.contiguous())[1])
+                inertia[name] = float(assign(X, centers)[1])
     for name, took in seconds.items():
         yield {
             "device": torch.cuda.get_device_name(), "n": n, "d": d, "k": k, "what": name,
