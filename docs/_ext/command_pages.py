@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from sphinx.application import Sphinx
 
@@ -23,17 +25,23 @@ def setup(app: Sphinx) -> dict[str, Any]:
 
 def write_pages(app: Sphinx) -> None:
     """Write the page of every command, and remove those of commands that are gone."""
-    from lloydia.cli.app import app as commands
-
     folder = Path(app.srcdir, "commands", "reference")
     folder.mkdir(parents=True, exist_ok=True)
-    # By its name, since it would take that of the program that runs: sphinx.
-    pages = split(commands.generate_docs(output_format="markdown", usage_name="lloydia"))
+    pages = command_pages()
     for old in folder.glob("*.md"):
         if old.stem not in pages:
             old.unlink()
     for name, text in pages.items():
         write_if_new(folder / f"{name}.md", text)
+
+
+def command_pages() -> dict[str, str]:
+    """Return the text of the page of each command, by the name of its file."""
+    from lloydia.cli.app import app as commands
+
+    # The usage of a command begins with the name of the program that runs, which is Sphinx.
+    with mock.patch.object(sys, "argv", ["lloydia"]):
+        return split(commands.generate_docs(output_format="markdown", usage_name="lloydia"))
 
 
 def split(text: str) -> dict[str, str]:
