@@ -31,6 +31,13 @@ class Shape(NamedTuple):
     clusters: int
 
 
+class Capability(NamedTuple):
+    """The compute capability of a GPU."""
+
+    major: int
+    minor: int
+
+
 def shape_of(_: type, tokens: Sequence[Any]) -> Shape:
     """Convert ROWS,FEATURES,CLUSTERS."""
     words = tokens[0].value.split(",")
@@ -50,12 +57,12 @@ def shape_of(_: type, tokens: Sequence[Any]) -> Shape:
     return found
 
 
-def capability_of(_: type, tokens: Sequence[Any]) -> tuple[int, int]:
+def capability_of(_: type, tokens: Sequence[Any]) -> Capability:
     """Convert MAJOR.MINOR."""
     found = re.fullmatch(r"(\d+)\.(\d+)", tokens[0].value)
     if not found:
         raise ValueError(f"{tokens[0].value!r} is not a compute capability, such as 9.0")
-    return int(found[1]), int(found[2])
+    return Capability(int(found[1]), int(found[2]))
 
 
 def info(
@@ -74,14 +81,14 @@ def info(
         Literal["float32", "float64"], Parameter(help="The type of that data's numbers.")
     ] = "float32",
     capability: Annotated[
-        tuple[int, int] | None,
+        Capability | None,
         Parameter(
             name="--capability",
             converter=capability_of,
             n_tokens=1,
             negative=(),
             accepts_keys=False,
-            help="Choose kernels for a GPU of this compute capability, such as 9.0; by default for "
+            help="MAJOR.MINOR: with --shape, choose kernels for a GPU of this compute capability, such as 9.0; by default for "
             "the first GPU here, or 9.0 (Hopper) without one.",
         ),
     ] = None,
@@ -91,6 +98,8 @@ def info(
 
     Example: lloydia info --shape 1000000,64,256
     """
+    if capability is not None and shape is None:
+        raise ValueError("--capability says what kernels are chosen for: add --shape.")
     facts: dict[str, Any] = {
         "versions": versions(),
         "cpu": cpu(),
@@ -226,7 +235,9 @@ def lines(facts: dict[str, Any]) -> Iterator[str]:
         for gpu in facts["gpus"]
     )
     if not facts["gpus"]:
-        yield "  PyTorch finds none." if facts["versions"]["torch"] else "  PyTorch is missing."
+        torch = facts["versions"]["torch"]
+        missing = "PyTorch is missing; GPUs need it and Triton: pip install torch triton."
+        yield "  PyTorch finds none." if torch else f"  {missing}"
     yield from ("", "Compiled kernels")
     yield from columns((one["kernels"], f"{one['folder']}, {size(one)}") for one in facts["caches"])
     for title, key in (("On the processor", "cpu_choices"), ("On a GPU", "gpu_choices")):

@@ -34,8 +34,8 @@ def warm_up(
             accepts_keys=False,
             consume_multiple=(1, sys.maxsize),
             negative="",
-            help="ROWS,FEATURES,CLUSTERS of the data that will be fitted; by default some common "
-            "shapes.",
+            help="ROWS,FEATURES,CLUSTERS of the data that will be fitted, once or several times; by "
+            "default some common shapes.",
         ),
     ] = None,
     dtype: Annotated[
@@ -48,7 +48,7 @@ def warm_up(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Compile ahead what first fits need, and store it on disk.
+    """Compile the kernels that first fits need, and store them on disk.
 
     It runs small fits with every algorithm and option that has kernels of its own.  A first fit of
     the same features, clusters and types then loads the kernels within seconds.
