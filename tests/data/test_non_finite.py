@@ -182,3 +182,15 @@ def test_every_argument(call):
     function, message = CALLS[call]
     with pytest.raises(ValueError, match=f"^Input {message}"):
         function(rows(np.nan))
+
+
+@pytest.mark.parametrize(
+    ("X", "init", "message"),
+    [
+        (rows(1e300), "random", r"1e\+300 in X is .*, or leave out the values where abs\(X\) > [0-9]"),
+        (ROWS, rows(1e300)[3:5], r"1e\+300 in the centres is .*; rescale the data\.$"),
+    ],
+)
+def test_values_that_are_too_large(X, init, message):
+    with pytest.raises(ValueError, match=message):
+        KMeans(2, init=init, n_init=1).fit(X)

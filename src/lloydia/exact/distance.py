@@ -119,12 +119,15 @@ def check_magnitudes(
     ValueError
         If a magnitude is too large; the message names it and the largest possible one.
     """
-    magnitude = largest
+    magnitude, where = largest, "X"
     if len(centers):
-        magnitude = max(magnitude, float(np.abs(np.asarray(centers, dtype=np.float64)).max()))
+        of_centers = float(np.abs(np.asarray(centers, dtype=np.float64)).max())
+        if of_centers > magnitude:
+            magnitude, where = of_centers, "the centres"
     limit = largest_magnitude(n_features, total_weight)
     if not magnitude <= limit:
+        finds = f", or leave out the values where abs(X) > {limit:.3g}" if where == "X" else ""
         raise ValueError(
-            f"A value of magnitude {magnitude:.3g} is too large: squared distances overflow "
-            f"float64 above {limit:.3g} here; rescale the data."
+            f"A value of magnitude {magnitude:.3g} in {where} is too large: squared distances "
+            f"overflow float64 above {limit:.3g} here; rescale the data{finds}."
         )
