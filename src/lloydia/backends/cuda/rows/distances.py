@@ -81,19 +81,19 @@ def add_in_order(totals, tile, LEVELS: tl.constexpr):
 
 
 @triton.jit
-def pair_distances(x_at, c_at, inside, d, LEVELS: tl.constexpr):
+def pair_distances(x_at, c_at, inside, d, LEVELS: tl.constexpr, STAGES: tl.constexpr = 1):
     """Return D of pairs of a row and a centre, one thread for each pair.
 
     `inside` masks the pairs.  Threads load and square ``2**LEVELS`` neighbouring features, and then
     exchange them for the squares of one pair.  Loads of rows bypass the L1 cache, which is left to
-    the centres.
+    the centres; they are STAGES steps ahead.
     """
     CHUNK: tl.constexpr = 2**LEVELS
     step = tl.arange(0, CHUNK)
     x_at = x_at[:, None] + step[None, :]
     c_at = c_at[:, None] + step[None, :]
     total = tl.zeros(inside.shape, tl.float64)
-    for f in range(0, d, CHUNK):
+    for f in tl.range(0, d, CHUNK, num_stages=STAGES):
         there = inside[:, None] & (f + step < d)[None, :]
         x = tl.load(x_at, mask=there, other=0.0, eviction_policy="evict_first").to(tl.float64)
         gap = x - tl.load(c_at, mask=there, other=0.0).to(tl.float64)

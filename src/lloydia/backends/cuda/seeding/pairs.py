@@ -31,10 +31,11 @@ from lloydia.backends.cuda.seeding.tiles import best_of, factors
 
 __all__ = ["Pairs"]
 
-# Pairs of a program, one for each thread, and programs on a multiprocessor.
-BLOCK, RESIDENT = tl.constexpr(128), 4
+# Pairs of a program, one for each thread of its warps; programs on a multiprocessor; steps of
+# features that are loaded ahead.
+BLOCK, WARPS, RESIDENT, STAGES = 32, 1, 10, 3
 # The most features that are loaded at once, as a power of 2.
-MOST_LEVELS = 4
+MOST_LEVELS = 5
 # Pairs that a list has room for, a row.
 PAIRS_A_ROW = 2
 
@@ -52,7 +53,7 @@ def listed_of(n_pairs, capacity):
 @triton.jit(do_not_specialize=["n", "bits", "count", "capacity"])
 def savings_kernel(
     X, table, nearest, weights, terms, pairs, squares, n_pairs, changes, step, n, d, bits, count,
-    capacity, LEVELS: tl.constexpr,
+    capacity, LEVELS: tl.constexpr, STAGES: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Subtract from the changes what each candidate saves of the sum of all terms.
 
@@ -72,7 +73,7 @@ def savings_kernel(
     step : int32 (1,), IN
     n, d, bits, count, capacity : int, IN
     """
-    wait_for_previous_kernel()
+    # Not launched early: waiting programs would take the room of those that screen.
     low, high = factors(terms, bits)
     if tl.program_id(0) == 0:
         tl.store(terms + 1, 0.0)
@@ -89,7 +90,7 @@ def savings_kernel(
             pair = tl.load(pairs + p, mask=p < listed, other=0)
             row = tl.where(listed < 0, row, pair // CANDIDATES)
             own = tl.where(listed < 0, own, (pair % CANDIDATES).to(tl.int32))
-        D = pair_distances(X + row * d, table + own * d, inside, d, LEVELS)
+        D = pair_distances(X + row * d, table + own * d, inside, d, LEVELS, STAGES)
         if squares is not None:
             tl.store(squares + p, D, mask=p < listed)
         near = tl.load(nearest + row, mask=inside, other=0.0)
@@ -108,7 +109,7 @@ def savings_kernel(
 @triton.jit(do_not_specialize=["n", "count", "capacity"])
 def accept_kernel(
     X, table, nearest, reach, residuals, frame, pairs, squares, n_pairs, changes, step, n, d,
-    count, capacity, LEVELS: tl.constexpr,
+    count, capacity, LEVELS: tl.constexpr, STAGES: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Make the candidate with the least change a seed: `nearest` and `reach` become those with it.
 
@@ -131,14 +132,14 @@ def accept_kernel(
         row = p
         c_at = table + tl.zeros_like(p) + best * d
         if pairs is None:
-            D = pair_distances(X + row * d, c_at, inside, d, LEVELS)
+            D = pair_distances(X + row * d, c_at, inside, d, LEVELS, STAGES)
         elif listed >= 0:
             pair = tl.load(pairs + p, mask=inside, other=0)
             row = pair // CANDIDATES
             inside = inside & (pair % CANDIDATES == best)
             D = tl.load(squares + p, mask=inside, other=0.0)
         else:
-            D = pair_distances(X + row * d, c_at, inside, d, LEVELS)
+            D = pair_distances(X + row * d, c_at, inside, d, LEVELS, STAGES)
         near = tl.load(nearest + row, mask=inside, other=0.0)
         nearer = inside & (D < near)
         tl.store(nearest + row, D, mask=nearer)
@@ -224,7 +225,8 @@ class Pairs:
             savings_kernel, self._programs(),
             self.rows.X, state.table, state.nearest, self.rows.weights, state.terms,
             self.pairs, self.squares, self.n_pairs, changes, state.step, *self.rows.X.shape,
-            state.bits, count, self._capacity(), LEVELS=self._levels(), num_warps=4, **EXACT,
+            state.bits, count, self._capacity(), LEVELS=self._levels(),
+            STAGES=STAGES, BLOCK=BLOCK, num_warps=WARPS, **EXACT,
         )  # fmt: skip
 
     def accept(self, state: Seeding, changes: torch.Tensor, count: int) -> None:
@@ -234,8 +236,8 @@ class Pairs:
             accept_kernel, self._programs(),
             self.rows.X, state.table, state.nearest, self.reach, copy and copy.residuals,
             copy and copy.frame, self.pairs, self.squares, known, changes, state.step,
-            *self.rows.X.shape, count, self._capacity(), LEVELS=self._levels(), num_warps=4,
-            **EXACT,
+            *self.rows.X.shape, count, self._capacity(), LEVELS=self._levels(),
+            STAGES=STAGES, BLOCK=BLOCK, num_warps=WARPS, **EXACT,
         )  # fmt: skip
 
     def renew(self, nearest: torch.Tensor) -> None:
