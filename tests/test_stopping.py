@@ -5,7 +5,6 @@ import pytest
 
 from lloydia import KMeans, stopping
 from lloydia.backends.engine import Report
-from lloydia.exact.sums import Magnitudes
 
 
 def report(**changes):

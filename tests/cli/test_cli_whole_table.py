@@ -274,7 +274,7 @@ def test_a_table_that_is_sorted_during_the_work(run, people, folder, monkeypatch
 
 
 def test_a_table_that_is_sorted_while_it_is_scored(run, people, folder, monkeypatch):
-    from lloydia.cli.options import Reading
+    from lloydia.cli.reading import Reading
 
     run("fit", people, *FIT, "--id", "name", "--labels", "l.csv")
     read = Reading.table

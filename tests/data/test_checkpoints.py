@@ -304,7 +304,7 @@ def test_centres_whose_squares_overflow_reach_no_kernel(tmp_path):
     parts = dict(np.load(path))
     for name in ("0_used", "0_centers"):
         np.savez(path, **{**parts, name: parts[name] * 1e200})
-        with pytest.raises(ValueError, match="in the centres is too large: squared distances overflow"):
+        with pytest.raises(ValueError, match="in the centres is too large"):
             KMeans.resume(path).set_params(max_iter=9).fit(X)
 
 

@@ -187,7 +187,11 @@ def test_every_argument(call):
 @pytest.mark.parametrize(
     ("X", "init", "message"),
     [
-        (rows(1e300), "random", r"1e\+300 in X is .*, or leave out the values where abs\(X\) > [0-9]"),
+        (
+            rows(1e300),
+            "random",
+            r"1e\+300 in X is .*, or leave out the values where abs\(X\) > [0-9]",
+        ),
         (ROWS, rows(1e300)[3:5], r"1e\+300 in the centres is .*; rescale the data\.$"),
     ],
 )

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from cyclopts import Parameter
 
-from lloydia.cli.options import READING, FileName, Reading
+from lloydia.cli.options import READING, FileName
+from lloydia.cli.reading import Reading
 
 if TYPE_CHECKING:
     from lloydia.data.chunks import Chunks

@@ -11,6 +11,7 @@ from cyclopts import Parameter
 
 from lloydia.cli.blocks import Memory, Spill, announce, by_blocks, read_by_blocks
 from lloydia.cli.checkpoint import Checkpoints
+from lloydia.cli.labelled import Labelled
 from lloydia.cli.method import METHOD, SEEDINGS, Method
 from lloydia.cli.options import (
     FILE,
@@ -18,12 +19,11 @@ from lloydia.cli.options import (
     POSITIVE,
     Force,
     Json,
-    Labelled,
-    Reading,
     TableOrFolder,
     require_device,
 )
 from lloydia.cli.progress import progress
+from lloydia.cli.reading import Reading
 from lloydia.cli.report import flush, print_clusters, sizes
 
 if TYPE_CHECKING:

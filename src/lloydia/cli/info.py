@@ -88,8 +88,8 @@ def info(
             n_tokens=1,
             negative=(),
             accepts_keys=False,
-            help="MAJOR.MINOR: with --shape, choose kernels for a GPU of this compute capability, such as 9.0; by default for "
-            "the first GPU here, or 9.0 (Hopper) without one.",
+            help="MAJOR.MINOR: with --shape, choose kernels for a GPU of this compute capability, "
+            "such as 9.0; by default for the first GPU here, or 9.0 (Hopper) without one.",
         ),
     ] = None,
     json: Json = False,

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 from cyclopts import App, Parameter
 
 from lloydia.bench.machine import RESULTS
-from lloydia.cli.options import FILE, OUTPUT, POSITIVE, Force, Json, Reading
+from lloydia.cli.options import FILE, OUTPUT, POSITIVE, Force, Json
 from lloydia.cli.own_data import Own
 from lloydia.cli.progress import progress
+from lloydia.cli.reading import Reading
 from lloydia.cli.report import print_json
 from lloydia.spelling import meant
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -13,10 +12,7 @@ from cyclopts.validators import Number
 from lloydia.data.numbers import real_number, whole_number
 
 if TYPE_CHECKING:
-    from lloydia.data.files import Table
-    from lloydia.data.formats.stamps import Stamp
-    from lloydia.data.labelled import Labels, Original
-    from lloydia.data.outputs import Renames
+    pass
 
 READING = Group("Reading", sort_key=1)
 METHOD = Group("Method", sort_key=2)
@@ -101,9 +97,6 @@ OneDevice = Annotated[
 POSITIVE = Parameter(converter=whole, validator=Number(gte=1))
 SEED = Parameter(converter=whole, validator=Number(gte=0, lte=2**32 - 1))
 
-# Labels that are written at a time.
-SLICE = 1 << 20
-
 Threads = Annotated[
     int | None,
     POSITIVE,
@@ -145,211 +138,3 @@ TableOrFolder = Annotated[
         "- is standard input."
     ),
 ]
-
-
-@Parameter(name="*", group=READING)
-@dataclass(frozen=True)
-class Reading:
-    """How DATA is read."""
-
-    columns: Annotated[
-        str | None,
-        Parameter(
-            help="Columns to use as features: names, numbers (from 1) or ranges, with commas "
-            "between them: a,b,3-5. Put double quotes around a name that has a comma."
-        ),
-    ] = None
-    id: Annotated[
-        str | None,
-        Parameter(
-            help="The column with the ids of the rows, by name or number, of any type. It is not "
-            "a feature; files of labels have it before the label."
-        ),
-    ] = None
-    header: Annotated[
-        bool | None, Parameter(help="Whether the first row is a header; detected by default.")
-    ] = None
-    pairs: Annotated[
-        bool,
-        Parameter(
-            negative="",
-            show_default=False,
-            help="Read all numbers of the file, one after the other, as points: x y x y.",
-        ),
-    ] = False
-    decimal: Annotated[
-        str, Parameter(help="The decimal mark in a text file: a point or a comma.")
-    ] = "."
-    thousands: Annotated[
-        str | None,
-        Parameter(
-            help="The mark between thousands in a text file: a comma, a point, a blank or '."
-        ),
-    ] = None
-
-    def original(self, data: FileName, before: Stamp, table: Table) -> Original:
-        """Return DATA to be read once more, for what stands beside the features.
-
-        Parameters
-        ----------
-        data : str
-        before : Stamp
-            Of DATA, before `table` was read from it.
-        table : Table
-
-        Raises
-        ------
-        DataError
-            There is no such column of ids, or it is one of the features.
-        """
-        from lloydia.data.columns import name_column
-        from lloydia.data.labelled import original
-        from lloydia.data.numbers import Grammar
-
-        grammar = Grammar(self.decimal, self.thousands)
-        found = original(str(data), before, table.names is not None, grammar)
-        if self.id is not None and (place := found.place(self.id)) in table.columns.places:
-            what = name_column(place, found.id_name(self.id))
-            raise ValueError(
-                f"{data}: {what} holds the ids, and is among the columns that are clustered: leave "
-                "it out of --columns, or leave out --id."
-            )
-        return found
-
-    def table(
-        self,
-        data: FileName,
-        *,
-        dtype: str | None = None,
-        names: Sequence[str] | None = None,
-        sparse: bool = False,
-        json: bool = False,
-    ) -> Table:
-        """Read DATA; `names` are its columns, in that order, where it has a header.
-
-        A sparse matrix gets its zeros unless `sparse`.  With `json` no progress is shown.
-        """
-        from lloydia.cli.progress import progress
-        from lloydia.data.files import read_table
-
-        with progress(f"reading {data}", json=json):
-            table = read_table(
-                data,
-                # A stream of pairs has no columns that names could choose.
-                columns=names if self.columns is None and not self.pairs else self.columns,
-                header=self.header,
-                pairs=self.pairs,
-                dtype=dtype,
-                decimal=self.decimal,
-                thousands=self.thousands,
-                sparse=sparse,
-                id_column=self.id,
-            )
-        if self.columns is not None and names is not None and table.names is not None:
-            return _in_order_of(names, table)
-        return table
-
-
-@Parameter(name="*", group=OUTPUT)
-@dataclass(frozen=True)
-class Labelled:
-    """Files that say which cluster each row belongs to."""
-
-    labels: Annotated[
-        Path | None,
-        FILE,
-        Parameter(
-            help="File for the cluster of each row, after its id with --id: .npy, .csv, .tsv, "
-            ".txt, .parquet."
-        ),
-    ] = None
-    out: Annotated[
-        Path | None,
-        FILE,
-        Parameter(
-            help="File for the whole table with the cluster of each row as its last column, in "
-            "the format of DATA: text (all else unchanged), .parquet, .arrow or .feather."
-        ),
-    ] = None
-    cluster_name: Annotated[str, Parameter(help="Name of the column of clusters in --out.")] = (
-        "cluster"
-    )
-
-    def check(self, data: FileName, reading: Reading, used: list[Path], force: bool) -> None:
-        """Refuse an output that could not be written, before any work is done; add them to `used`.
-
-        Raises
-        ------
-        ValueError
-            It could not be written, or what is asked for has no place in it.
-        """
-        from lloydia.data.labelled import endings
-        from lloydia.data.outputs import TABLES, check_output
-
-        if reading.id is not None:
-            endings(str(data), "--id")
-            if self.labels is not None and self.labels.suffix.lower() == ".npy":
-                raise ValueError(
-                    f"cannot write {self.labels}: a .npy file has no column of ids; name a .csv, "
-                    ".tsv, .txt or .parquet, or leave out --id."
-                )
-        for path, ends in ((self.labels, TABLES), (self.out, None)):
-            if path is not None:
-                known = ends or endings(str(data), "--out")
-                check_output(path, known, others=used, force=force)
-                used.append(path)
-
-    def stamp(self, data: FileName, reading: Reading) -> Stamp | None:
-        """Return the stamp of DATA before it is read, if it will be read once more."""
-        from lloydia.data.labelled import stamp
-
-        return stamp(Path(data)) if reading.id is not None or self.out is not None else None
-
-    def original(
-        self, data: FileName, before: Stamp | None, reading: Reading, table: Table
-    ) -> Original | None:
-        """Return DATA to be read once more, if that is needed, before any work is done.
-
-        Raises
-        ------
-        ValueError
-            It has no such column of ids, or has one named as that of the clusters.
-        """
-        if before is None:
-            return None
-        original = reading.original(data, before, table)
-        if self.out is not None:
-            original.check_name(self.cluster_name)
-            original.check_ending(self.out)
-        return original
-
-    def write(
-        self, labels: Labels, original: Original | None, id_column: str | None, renames: Renames
-    ) -> None:
-        """Write the files under temporary names; they are renamed when `renames` closes."""
-        from lloydia.data.chunks.writing import put_blocks
-        from lloydia.data.outputs import writing
-
-        if self.labels is not None:
-            with writing(self.labels, renames) as to:
-                suffix = self.labels.suffix.lower()
-                if id_column is not None and original is not None:
-                    original.write_ids(to, labels, id_column, suffix)
-                else:
-                    slices = (labels[i : i + SLICE] for i in range(0, len(labels), SLICE))
-                    put_blocks(to, slices, len(labels), ["label"], suffix)
-        if self.out is not None and original is not None:
-            with writing(self.out, renames) as to:
-                original.write(to, labels, self.cluster_name, self.out.suffix.lower())
-
-
-def _in_order_of(names: Sequence[str], table: Table) -> Table:
-    import numpy as np
-
-    from lloydia.data.columns import Columns, in_order_of
-    from lloydia.data.files import Table
-
-    order = in_order_of(names, table.columns, table.where)
-    places = tuple(table.columns.places[j] for j in order)
-    X = np.ascontiguousarray(table.X[:, order])
-    return Table(X, Columns(places, tuple(names)), table.where)

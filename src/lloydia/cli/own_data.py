@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Group, Parameter
 
-from lloydia.cli.options import POSITIVE, SEED, Reading
+from lloydia.cli.options import POSITIVE, SEED
+from lloydia.cli.reading import Reading
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

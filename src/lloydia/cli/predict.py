@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from lloydia.cli.blocks import Memory, announce, by_blocks, read_by_blocks
+from lloydia.cli.labelled import Labelled
 from lloydia.cli.options import (
     Device,
     FileName,
     Force,
     Json,
-    Labelled,
-    Reading,
     TableOrFolder,
     require_device,
 )
 from lloydia.cli.progress import progress
+from lloydia.cli.reading import Reading
 from lloydia.cli.report import flush, print_clusters, sizes
 
 if TYPE_CHECKING:

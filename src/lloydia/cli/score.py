@@ -15,10 +15,10 @@ from lloydia.cli.options import (
     FileName,
     Json,
     OneDevice,
-    Reading,
     require_device,
 )
 from lloydia.cli.progress import progress
+from lloydia.cli.reading import Reading
 from lloydia.cli.report import print_json, print_pairs
 
 

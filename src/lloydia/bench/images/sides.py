@@ -133,9 +133,7 @@ def choose(names: Sequence[str] | None) -> list[Side]:
         if not matching:
             known = [side.name for side in SIDES]
             alike = meant(name, [*known, *(full.split()[0] for full in known)])
-            raise ValueError(
-                f"There is no peer {name!r}: the peers are {', '.join(known)}{alike}"
-            )
+            raise ValueError(f"There is no peer {name!r}: the peers are {', '.join(known)}{alike}")
         if not matching[0].version():
             raise ImportError(f"{name} is not installed; pip install {matching[0].package}.")
         wanted += matching

@@ -34,8 +34,8 @@ def warm_up(
             accepts_keys=False,
             consume_multiple=(1, sys.maxsize),
             negative="",
-            help="ROWS,FEATURES,CLUSTERS of the data that will be fitted, once or several times; by "
-            "default some common shapes.",
+            help="ROWS,FEATURES,CLUSTERS of the data that will be fitted, once or several times; "
+            "by default some common shapes.",
         ),
     ] = None,
     dtype: Annotated[
