@@ -97,11 +97,14 @@ class Passes(ABC):
             return {p: getattr(self.parts[p], method)(*own) for p, own in arguments.items()}
         found = {}
         for p, rows in self.blocks(arguments):
-            part = self.parts[p]
-            part.attach(rows)
-            found[p] = getattr(part, method)(*arguments[p])
-            part.attach(None)
+            self.attach(p, rows)
+            found[p] = getattr(self.parts[p], method)(*arguments[p])
+            self.attach(p, None)
         return found
+
+    def attach(self, p: int, rows: Any) -> None:
+        """Give a part its rows, or take them from it."""
+        self.parts[p].attach(rows)
 
     def _rows(self, wanted: Mapping[int, list[int]]) -> dict[int, NDArray]:
         """Return some rows; those read before in this seeding are not read again."""

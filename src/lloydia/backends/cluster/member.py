@@ -139,7 +139,7 @@ class Member:
             )
         if on_gpu(X) or self.device == "cuda":
             name = load("lloydia.backends.cuda.runtime.devices").find("cuda", X)
-            return load("lloydia.backends.cuda.multi_gpu.part").CUDAPart(X, weights, name)
+            return load("lloydia.backends.cuda.multi_gpu.part").place_part(X, weights, name)
         return load("lloydia.backends.cpu.part").CPUPart(X, weights, self.own_threads())
 
     def own_threads(self) -> int:

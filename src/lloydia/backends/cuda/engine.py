@@ -200,21 +200,21 @@ class CUDA(Seeded, Engine):
         return ending is not None and ending.full()
 
     def labels(self) -> torch.Tensor:
-        return self.iterations.run.labels
+        return self.iterations.run.memory.labels
 
     def centers(self) -> torch.Tensor:
-        return self.iterations.run.current
+        return self.iterations.run.memory.current
 
     def counts(self) -> NDArray[np.int64]:
         its = self.iterations
         with current(self.device):
-            return donors.counts(its.run.labels, self.data.weights, its.request.k)
+            return donors.counts(its.run.memory.labels, self.data.weights, its.request.k)
 
     def farthest(self, count: int) -> tuple[NDArray, NDArray, NDArray]:
         its = self.iterations
         with current(self.device):
-            D = own_distances(self.data, its.run.labels, its.used)
-            return donors.farthest(D, its.run.labels, self.data.weights, count)
+            D = own_distances(self.data, its.run.memory.labels, its.used)
+            return donors.farthest(D, its.run.memory.labels, self.data.weights, count)
 
     # -- without a run -----------------------------------------------------------------------
 

@@ -72,7 +72,7 @@ class Iterations:
 
     def _take(self, request: RunRequest, run: Run, lag: int) -> None:
         self.request, self.run, self.lag = request, run, lag
-        self.used: torch.Tensor = run.current
+        self.used: torch.Tensor = run.memory.current
         self.ending: RunEnding | None = None
 
     def restart(self, request: RunRequest) -> bool:
@@ -128,7 +128,7 @@ class Iterations:
         self.launch(ends=False)
         if self.data.unchecked:  # Where the run had no room there are no labels.
             self.check()
-        return total_cost(self.data, self.run.labels, self.run.before(self.queued))
+        return total_cost(self.data, self.run.memory.labels, self.run.before(self.queued))
 
     def status(self, iteration: int) -> IterationStatus:
         """Wait for the status of an iteration, launched if need be."""
@@ -189,17 +189,17 @@ class Iterations:
 
     def empty_clusters(self) -> NDArray[np.int64]:
         """Return the clusters of weight 0."""
-        weights = self.run.sums.sum(dim=0)[:, :, -1]
+        weights = self.run.memory.sums.sum(dim=0)[:, :, -1]
         return np.flatnonzero((weights == 0).all(dim=0).cpu().numpy())
 
     def relocate(self, rows: NDArray[np.int64], clusters: NDArray[np.int64]) -> Report:
         """Compute the current iteration's centres again, with rows moved to other clusters."""
         data, run, iteration = self.data, self.run, self.launched
         changed = run.status(iteration).changed
-        totals = run.sums.sum(dim=0, keepdim=True)
+        totals = run.memory.sums.sum(dim=0, keepdim=True)
         found = exact.limbs(data.rows(rows), data.weights_of(rows), data.grid)
         limbs = torch.from_numpy(found).to(data.device)
-        old = run.labels[torch.from_numpy(rows).to(data.device)].tolist()
+        old = run.memory.labels[torch.from_numpy(rows).to(data.device)].tolist()
         for i, cluster in enumerate(clusters.tolist()):
             totals[0, :, cluster] += limbs[:, i]
             totals[0, :, old[i]] -= limbs[:, i]
@@ -209,7 +209,7 @@ class Iterations:
 
     def assign(self) -> None:
         """Assign all rows to the current centres: the end of the run."""
-        self.used = self.run.current
+        self.used = self.run.memory.current
         if self.ending is None:
             self.ending = self.run.end()
         self.tally(1)
@@ -226,7 +226,7 @@ class Iterations:
         """Return the inertia of the last assignment, on its way."""
         if self.ending is not None:
             return self.ending
-        return total_cost(self.data, self.run.labels, self.used)
+        return total_cost(self.data, self.run.memory.labels, self.used)
 
 
 class Queued:

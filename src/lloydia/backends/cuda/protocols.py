@@ -17,6 +17,7 @@ __all__ = [
     "Rows",
     "Run",
     "RunEnding",
+    "RunMemory",
     "RunRows",
     "WholeRows",
 ]
@@ -135,14 +136,28 @@ class RunEnding(SupportsFloat, Protocol):
         """Return whether every cluster has a row."""
 
 
-class Run(IterationState, Protocol):
-    """The state of one run on the device: of few features, or of more.
+class RunMemory(IterationState, Protocol):
+    """The tensors of a run.
 
     Attributes
     ----------
     labels : int32 tensor of shape (n,)
     sums : int64 tensor of shape (n_replicas, n_limbs, k, d + 1)
         The sums of the clusters, once the grid is known.
+    """
+
+    @property
+    def labels(self) -> torch.Tensor: ...
+    @property
+    def sums(self) -> torch.Tensor: ...
+
+
+class Run(Protocol):
+    """The state of one run on the device: of few features, or of more.
+
+    Attributes
+    ----------
+    memory : RunMemory
     launches_per_batch : int
         Iterations that are launched together.
     ending : RunEnding or None
@@ -154,9 +169,7 @@ class Run(IterationState, Protocol):
     launches_per_batch: int
 
     @property
-    def labels(self) -> torch.Tensor: ...
-    @property
-    def sums(self) -> torch.Tensor: ...
+    def memory(self) -> RunMemory: ...
     @property
     def ending(self) -> RunEnding | None: ...
     @property

@@ -141,7 +141,8 @@ def _low_run(data: Dataset, request: RunRequest, n_slots: int, per_batch: int) -
     run = LowRun(data, grid, request.centers, n_slots, request.empty_stops)
     run.launches_per_batch = per_batch
     if request.limited:
-        run.variance = data.variance = _variance_of(data, run, request.tolerance)
+        data.variance = _variance_of(data, run, request.tolerance)
+        run.limit_by(data.variance)
     return run
 
 
@@ -152,8 +153,9 @@ def _variance_of(data: Dataset, run: LowRun, tolerance: float) -> MeanVariance:
         found.aim(tolerance)
         return found
     if data.unchecked:
-        grid = grid_found_on_device(data.X, run.numbers, LIMBS)
-        return MeanVariance(data, grid, tolerance, run.bounds, run.variance_memory)
+        arena = run.memory.arena
+        grid = grid_found_on_device(data.X, arena.numbers, LIMBS)
+        return MeanVariance(data, grid, tolerance, arena.bounds, arena.variance)
     return MeanVariance(data, data.fixed_point_grid, tolerance)
 
 

@@ -34,14 +34,14 @@ def test_the_grid_is_that_of_the_host(d, dtype):
     X = X.astype(dtype)
     engine = begun(X)
     run = engine.run
-    assert run.fixed_point_grid is None
+    assert run.launches.fixed_point_grid is None
     grid = sums.Grid.choose(sums.Magnitudes.of(X), X.dtype)
-    floats = run.numbers.cpu().numpy().view(np.float64)
+    floats = run.launches.numbers.cpu().numpy().view(np.float64)
     m = d + 1
     assert (floats[:m] == grid.scale).all()
     assert (floats[m : 2 * m] == grid.quantum).all()
     assert (floats[2 * m : 3 * m] == 1.0 / grid.quantum).all()
-    assert (run.numbers.cpu().numpy()[4 * m : 5 * m] == grid.exponents).all()
+    assert (run.launches.numbers.cpu().numpy()[4 * m : 5 * m] == grid.exponents).all()
     assert run.needs() == grid.n_limbs
 
 
@@ -232,7 +232,7 @@ def test_the_last_run_is_given_back_before_the_next(monkeypatch):
         engine.iterate(False).result()
     # All that is left of the first run is the spread.
     assert left[0] is None
-    assert left[1] < 1000 < engine.run.arena.nbytes
+    assert left[1] < 1000 < engine.run.memory.arena.whole.nbytes
 
 
 def test_iterations_are_passed_over_on_the_own_device(monkeypatch):

@@ -46,7 +46,7 @@ def test_sums_after_every_iteration_are_those_of_the_host(kind, d, k, dtype, n, 
     engine = choose("cuda", X, None, None)
     engine.start(X[:k].astype("float64" if dtype == "float64" else "float32"), "lloyd")
     held = table_limbs(dtype == "float64")
-    assert (engine.run.shape.copies > 0) == there
+    assert (engine.run.memory.shape.copies > 0) == there
     limbs = sums.limbs(X, None, sums.Grid.choose(sums.Magnitudes.of(X), X.dtype))
     assert (limbs[held:] != 0).any() == (kind in ("some left", "vanishing")) or not there
     before = np.full(n, -1)
@@ -55,7 +55,7 @@ def test_sums_after_every_iteration_are_those_of_the_host(kind, d, k, dtype, n, 
         labels = engine.labels().cpu().numpy().copy()
         expected = np.zeros((len(limbs), k, d + 1), dtype=np.int64)
         np.add.at(expected, (slice(None), labels), limbs)
-        assert (engine.run.sums.cpu().numpy().sum(axis=0) == expected).all()
+        assert (engine.run.memory.sums.cpu().numpy().sum(axis=0) == expected).all()
         if iteration and k > 2 and there:
             # Rows are taken from the table, too.
             assert np.count_nonzero(labels != before) > 100

@@ -11,7 +11,7 @@ from lloydia import KMeans, assign, kmeans_plusplus, stopping
 from lloydia.backends import choose
 from lloydia.backends.cpu.part import CPUPart
 from lloydia.backends.cuda.multi_gpu import threads as threads_of
-from lloydia.backends.cuda.multi_gpu.part import CUDAPart
+from lloydia.backends.cuda.multi_gpu.part import place_part
 from lloydia.backends.cuda.runtime import devices
 from lloydia.backends.group import Here
 from lloydia.backends.parts import Parts
@@ -71,7 +71,7 @@ def test_gpus_and_processors_may_be_parts_of_one_engine(d, dtype, weighted, plac
     if place == "gpus":
         engine = choose("cuda:1,0", X, weights, None)
     else:
-        engine = Parts(Here([CPUPart(X[:7], None, 1), CUDAPart(X[7:], None, "cuda")]))
+        engine = Parts(Here([CPUPart(X[:7], None, 1), place_part(X[7:], None, "cuda")]))
     assert facts(engine, start) == expected
 
 
@@ -87,7 +87,8 @@ def test_no_inertia_is_computed_of_an_iteration_that_was_never_done():
     engine = choose("cuda:0,1", X, None, None)
     engine.start(X[[0, 2]], "lloyd")
     for part in engine.group.parts:
-        part.run.history[1:] = 9.2e153  # whose squared distances add up to more than a float64
+        # The squared distances to these add up to more than a float64.
+        part.own_run.run.memory.history[1:] = 9.2e153
     inertias = [engine.iterate(True).cost for _ in range(4)]
     # Nothing changed in the second: there the devices stopped.
     assert inertias == [2.0, 1.0, None, None]

@@ -115,7 +115,7 @@ def test_blocks_give_the_bits_of_the_oracle(
     found = placed.group._divide(True, 5)
     assert len(placed.group.plan.passes.rows) >= stays[0]
     assert (len(found.rows), len(found.fp16_rows)) == stays[1:]
-    assert {str(part.transfer_dtype) for part in placed.group.parts} == {f"torch.{transfer_dtype}"}
+    assert {str(block.transfer_dtype) for block in placed.group.runs} == {f"torch.{transfer_dtype}"}
 
 
 def test_of_half_precision_copies_only_rows_that_may_change_are_sent(memory, monkeypatch, stages):
@@ -156,8 +156,8 @@ def test_of_half_precision_copies_only_rows_that_may_change_are_sent(memory, mon
         placed.seed_add(3)
         assert placed.group.sender.resident
         # Beside them nothing is left of the run.
-        shared, parts = placed.group.shared, placed.group.parts
-        assert not [held for held in (shared, *parts) if held._run is not None]
+        shared, runs = placed.group.shared, placed.group.runs
+        assert not [run for run in (shared, *runs) if run._run is not None]
 
 
 @pytest.mark.parametrize(("left", "times"), [(0, [1, 1, 3, 3]), (75 * 40, [1, 1, 1, 1, 2, 2])])

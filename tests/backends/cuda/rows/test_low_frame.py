@@ -34,7 +34,7 @@ def test_the_device_finds_that_of_the_host(n, d, dtype, kind):
     engine = choose("cuda", X, None, None)
     engine.start(X[:1].astype(engine.dtype), "lloyd")
     engine.iterate(False).result()
-    found = engine.run.numbers.cpu().numpy().view(np.float64)[3 * (d + 1) : 4 * (d + 1)]
+    found = engine.run.launches.numbers.cpu().numpy().view(np.float64)[3 * (d + 1) : 4 * (d + 1)]
     expected = frame_of(torch.from_numpy(X), np.abs(X).max(axis=0).astype("float64"), engine.dtype)
     np.testing.assert_array_equal(found, expected)
 

@@ -273,7 +273,7 @@ def test_a_part_works_on_its_own_device(monkeypatch):
             self.device = torch.device(device)
 
     for name, interpreted, expected in (
-        ("cuda:1", False, 2),
+        ("cuda:1", False, 1),
         ("cuda:0", False, 0),
         ("cpu", True, 0),
     ):

@@ -105,7 +105,7 @@ def test_a_device_that_ended_a_run_changes_nothing_more(d):
     assert shifts[-1] <= limit < shifts[-2]
     engine.iterations.status(n_iter)
     waiting[-1].begin()
-    run_state = engine.run.run_state.tolist()
+    run_state = engine.run.memory.run_state.tolist()
     assert run_state[ITERATION.value] == n_iter
     assert run_state[STOPPED.value] == (ASSIGNED.value if d == 2 else 1)
 

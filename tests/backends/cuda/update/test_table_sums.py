@@ -420,8 +420,8 @@ def test_sums_after_every_iteration_are_those_of_the_host(weighted, d):
     for _ in range(3):
         engine.iterate(False).result()
         expected = sums.accumulate(limbs, engine.labels().cpu().numpy(), 7)
-        assert (engine.run.sums[0].cpu().numpy() == expected).all()
+        assert (engine.run.memory.sums[0].cpu().numpy() == expected).all()
     # Entries take no memory where nobody sorts them.
     by_table = not weighted and d == 12
-    assert engine.run.cluster_sums.by_table(engine.data) == by_table
-    assert ("sorted_updates" not in vars(engine.run.cluster_sums)) == by_table
+    assert engine.run.memory.cluster_sums.by_table(engine.data) == by_table
+    assert ("sorted_updates" not in vars(engine.run.memory.cluster_sums)) == by_table

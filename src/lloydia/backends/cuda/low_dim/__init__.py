@@ -1,7 +1,7 @@
 """Runs over at most 8 features: rows in registers, centres broadcast, four kernels an iteration.
 
-* :mod:`run` queues the kernels of a run, of a :mod:`shape`, in its :mod:`memory`; :mod:`reports` is
-  what the host reads of it.  :mod:`stages` says when kernels do anything.
+* :mod:`run` decides what is queued, by :mod:`launches`, of a :mod:`shape`, in its :mod:`memory`;
+  :mod:`reports` is what the host reads of it.  :mod:`stages` says when kernels do anything.
 * The first kernel measures rows and start (:mod:`grid`), and the next one tabulates the centres
   (:mod:`center_table`).
 * :mod:`assign` labels rows whose nearest centre :mod:`scores` make certain, and lists those that

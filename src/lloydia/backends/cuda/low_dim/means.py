@@ -22,10 +22,10 @@ from lloydia.backends.cuda.device_functions.significands import significand
 from lloydia.backends.cuda.low_dim.center_table import frame_at, tabulate
 from lloydia.backends.cuda.update.means import conclude, mean_of
 
-__all__ = ["CELLS", "means_kernel"]
+__all__ = ["PAIRS", "means_kernel"]
 
 # Products of clusters and columns whose means a program computes together.
-CELLS = 128
+PAIRS = 128
 
 
 @triton.jit(

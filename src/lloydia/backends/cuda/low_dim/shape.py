@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import accumulate
 
 import torch
 
@@ -16,7 +15,7 @@ from lloydia.backends.cuda.low_dim.table_sums import TABLE_ROWS, WORDS, copies_o
 from lloydia.backends.cuda.low_dim.update import LISTS_TOGETHER
 from lloydia.backends.cuda.rows.fixed_point_grid import replicas
 from lloydia.backends.cuda.rows.low_cost import COST
-from lloydia.backends.cuda.runtime.arena import aligned
+from lloydia.backends.cuda.runtime.arena import VECTOR, Offsets, aligned, offsets_of_parts
 from lloydia.backends.cuda.runtime.launching import INTERPRETED, ceil_div, processors
 from lloydia.backends.cuda.update.mean_variance import room_for
 
@@ -30,8 +29,6 @@ RESIDENT, MAX_RESIDENT, MANY_BLOCKS = 4, 8, 8
 UPDATERS = 2
 # Limbs that there is room for where the grid is not known yet.
 LIMBS = 3
-# Integers of 64 bits that hold the run state, what programs wait for each other by, and a limit.
-STATE = SIZE // 2 + 2
 # Replicas of sums that programs add their tables to, and the most that rows are added to.
 TABLE_REPLICAS, MEMORY_REPLICAS = 4, 64
 
@@ -52,14 +49,10 @@ class LowShape:
         Of a program's table of sums: see :mod:`table_sums`; 0: there is none.
     n_replicas : int
         Of the sums.
-    edges : tuple of int
-        Where what is read back begins, part by part, and where the sums do, in int64.
-    n_zeros : int
-        Numbers that begin with zeros.
-    places : tuple of int
-        Where the lists of rows that changed, of their old and new labels and of ambiguous rows, the
-        lengths of the lists, the table of centres, the interpreter's table of sums and the centres
-        of iterations begin, in bytes, beyond the zeros, and where they end.
+    n_slots : int
+        Iterations whose centres and reports are kept.
+    offsets : Offsets
+        Of the parts of :class:`lloydia.backends.cuda.low_dim.memory.LowMemory`.
     """
 
     programs: int
@@ -68,9 +61,19 @@ class LowShape:
     updaters: int
     copies: int
     n_replicas: int
-    edges: tuple[int, ...]
-    n_zeros: int
-    places: tuple[int, ...]
+    n_slots: int
+    offsets: Offsets
+
+    @property
+    def message_bytes(self) -> int:
+        """The first bytes of the arena: what the host reads in one copy."""
+        return self.offsets[0]["all_sums"][0]
+
+    @property
+    def n_zeros(self) -> int:
+        """The first numbers of 64 bits of the arena: those that begin with 0."""
+        begin, size, _ = self.offsets[0]["all_sums"]
+        return (begin + size) // 8
 
 
 @lru_cache(maxsize=256)
@@ -88,22 +91,43 @@ def shape_of(
     updaters = max(updaters, ceil_div(n_lists, LISTS_TOGETHER))
     copies = copies_of(n, d, k, bits, itemsize == 8) if tables else 0
     n_replicas = min(replicas(n, k), TABLE_REPLICAS if copies else MEMORY_REPLICAS)
-    read_back = (
-        5 * (d + 1), 2 * d + 1, COST, ceil_div(k, 2), STATE, n_slots * (HEAD.value + k),
-        room_for(d, LIMBS),
+    offsets = offsets_of(
+        (n_slots, k, d), n_replicas * n_limbs, n_lists, room, itemsize, copies > 0 and INTERPRETED
+    )
+    return LowShape(programs, n_lists, room, updaters, copies, n_replicas, n_slots, offsets)
+
+
+def offsets_of(
+    history: tuple[int, int, int], n_sums: int, n_lists: int, room: int, itemsize: int, own: bool
+) -> Offsets:
+    """Return the offsets of all parts of the memory.
+
+    Parameters
+    ----------
+    history : tuple of int
+        n_slots, k and d.
+    n_sums : int
+        Sums of a column of a cluster: limbs, times replicas.
+    n_lists, room, itemsize : int
+        See :class:`LowShape` and :func:`shape_of`.
+    own : bool
+        Whether there is memory for the table of sums: compiled, it is in shared memory.
+    """
+    n_slots, k, d = history
+    long, whole, m = torch.int64, torch.int32, d + 1
+    first, end = offsets_of_parts(
+        alignment=VECTOR,
+        numbers=(long, (5 * m,)), bounds=(long, (2 * d + 1,)), cost=(long, (COST,)),
+        seen=(whole, (k,)), run_state=(whole, (SIZE,)), arrivals=(whole, (2,)),
+        no_limit=(torch.float64, (1,)), report=(long, (n_slots, HEAD.value + k)),
+        variance=(long, (room_for(d, LIMBS),)), all_sums=(long, (n_sums * k * m,)),
     )  # fmt: skip
-    # Every part begins where a vector may.
-    edges = 0, *accumulate(size + size % 2 for size in read_back)
-    listed = 4 * n_lists * room
-    # Compiled, programs have shared memory.
-    own = 4 * WORDS if copies and INTERPRETED else 0
-    parts = (
-        listed, listed, listed, listed, 8 * n_lists, 4 * table_size(k, d), own,
-        n_slots * k * d * itemsize,
+    listed = whole, (n_lists * room,)
+    rest, end = offsets_of_parts(
+        aligned(end),
+        changed_rows=listed, changed_old=listed, changed_new=listed, ambiguous_rows=listed,
+        n_changed=(whole, (n_lists,)), n_ambiguous=(whole, (n_lists,)),
+        table=(torch.float32, (table_size(k, d),)), own_table=(whole, (WORDS if own else 0,)),
+        history=(torch.float64 if itemsize == 8 else torch.float32, history),
     )  # fmt: skip
-    n_zeros = edges[-1] + n_replicas * n_limbs * k * (d + 1)
-    first, *rest = map(aligned, (8 * n_zeros, *parts))
-    return LowShape(
-        programs, n_lists, room, updaters, copies, n_replicas,
-        edges, n_zeros, (*accumulate(rest, initial=first),),
-    )  # fmt: skip
+    return first | rest, end

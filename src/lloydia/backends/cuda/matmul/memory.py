@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from copy import copy
 from functools import cached_property, lru_cache
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 
@@ -67,7 +68,15 @@ class TensorRows(SummedRows, RowsWithFp16, RunRows, Protocol):
 
 
 class TensorMemory:
-    """The tensors of a run, most of which are parts of one arena.
+    """The tensors of a run, most of which are parts of one arena, and what has scratch of its own.
+
+    Parameters
+    ----------
+    rows : TensorRows
+    shape : tuple of int
+        n_slots, k, d.
+    empty_stops : bool
+        Whether the run stops at an iteration with empty clusters.
 
     Attributes
     ----------
@@ -83,33 +92,33 @@ class TensorMemory:
         See :mod:`lloydia.backends.cuda.device_functions.run_state`.
     limit : float64 (1,), or None
         The sum of squared movements at which the run ends, once it is queued.
-    shape : tuple of int
-        n_slots, k, d.
     n_limbs : int
         How many limbs of sums the arena has room for.
-    empty_stops : int
-        1 if the run stops at an iteration with empty clusters, else 0.
     packs_next : bool
         Whether an iteration ends with the packing of the next one's centres.
     arena : Arena
         It begins with zeros, up to the history.
     """
 
-    rows: TensorRows
-    shape: tuple[int, int, int]
-    n_limbs: int
-    empty_stops: int
-    packs_next: bool
     limit: torch.Tensor | None = None
+    packs_next = False
 
-    def _take(self) -> None:
-        """Allocate the memory, without initialising it."""
-        rows, n = self.rows, self.rows.n_samples
-        offsets = layout_of(n, self.shape, self.n_limbs, rows.wide)
+    def __init__(self, rows: TensorRows, shape: tuple[int, int, int], empty_stops: bool) -> None:
+        self.rows, self.shape, self.empty_stops = rows, shape, int(empty_stops)
+        self.n_limbs = rows.expected or 0
+        n = rows.n_samples
+        offsets = layout_of(n, shape, self.n_limbs, rows.wide)
         # These two outlive the run.
-        self.current = torch.empty(self.shape[1:], dtype=rows.wide, device=rows.device)
+        self.current = torch.empty(shape[1:], dtype=rows.wide, device=rows.device)
         self.labels = torch.empty(n, dtype=torch.int32, device=rows.device)
         self.arena = Arena(rows.device, offsets)
+
+    def over(self, rows: Any, labels: torch.Tensor) -> TensorMemory:
+        """Return the memory of a run over other rows: the same but for labels."""
+        memory = copy(self)
+        memory.rows, memory.labels, memory.scan = rows, labels, copy(self.scan)
+        memory.scan.rows, memory.scan.fp16_rows = rows, rows.fp16_rows
+        return memory
 
     @property
     def key(self) -> tuple:
@@ -122,23 +131,23 @@ class TensorMemory:
         limit = [] if self.limit is None else [self.limit]
         return [self.current, self.labels, self.arena.whole, *limit]
 
-    @cached_property
+    @property
     def changed_rows(self) -> torch.Tensor:
         return self.arena.rows
 
-    @cached_property
+    @property
     def changed_old(self) -> torch.Tensor:
         return self.arena.old
 
-    @cached_property
+    @property
     def history(self) -> torch.Tensor:
         return self.arena.history
 
-    @cached_property
+    @property
     def report(self) -> torch.Tensor:
         return self.arena.report
 
-    @cached_property
+    @property
     def run_state(self) -> torch.Tensor:
         return self.arena.run_state
 
@@ -164,7 +173,3 @@ class TensorMemory:
     def slot(self, iteration: int) -> int:
         """Return the slot of an iteration's centres and report."""
         return iteration % self.shape[0]
-
-    def before(self, iteration: int) -> torch.Tensor:
-        """Return the centres that rows were assigned to in an iteration."""
-        return self.history[self.slot(iteration - 1)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from copy import copy
 from functools import cached_property, partial
 from typing import Any
@@ -12,11 +11,17 @@ from numpy.typing import NDArray
 
 from lloydia.backends.cuda.device_functions.run_state import ITERATION, STOPPED
 from lloydia.backends.cuda.dispatch import Kernels, Stage, Work, chosen
+from lloydia.backends.cuda.matmul.layouts import (
+    iteration_layout,
+    scan_layout,
+    start_layout,
+    update_layout,
+)
 from lloydia.backends.cuda.matmul.memory import TensorMemory, TensorRows
 from lloydia.backends.cuda.matmul.pruning.run import ROWS_PER_CHANGE, Pruning
 from lloydia.backends.cuda.matmul.starting import Start, queue_start
 from lloydia.backends.cuda.rows.ending import Ending
-from lloydia.backends.cuda.runtime.plans import Layout, Owner, Scratch, planned, planned_steps
+from lloydia.backends.cuda.runtime.plans import planned, planned_steps
 from lloydia.backends.cuda.runtime.recording import Recording
 from lloydia.backends.cuda.runtime.upload import put
 from lloydia.backends.cuda.update.all_reduce import queue_write_message
@@ -32,7 +37,7 @@ FIRST, PACKED = (1, 4), (2, 4)
 STEPS = (1, 3), (2, 3), FIRST, PACKED
 
 
-class TensorRun(TensorMemory):
+class TensorRun:
     """A run: it queues the kernels of its start, of iterations and of its end, which are recorded.
 
     Parameters
@@ -49,6 +54,7 @@ class TensorRun(TensorMemory):
 
     Attributes
     ----------
+    memory : TensorMemory
     packed : bool
         Whether the next scan finds `current` packed.  A stopped device packs nothing, but changes
         no centres either: so whatever changes `current` between iterations, or restarts a stopped
@@ -71,15 +77,12 @@ class TensorRun(TensorMemory):
     def __init__(
         self, rows: TensorRows, shape: tuple[int, int], lag: int, empty_stops: bool
     ) -> None:
-        self.rows, self.empty_stops = rows, int(empty_stops)
-        self.shape = lag + 4, *shape
-        self.n_limbs = rows.expected or 0
+        self.rows = rows
+        self.memory = TensorMemory(rows, (lag + 4, *shape), empty_stops)
         self.work = Work(rows.n_samples, shape[1], shape[0], rows.wide.itemsize)
-        self._take()
         self.scanning, self.updating = Recording(), Recording()
         # An iteration that packs its centres; an assignment and an iteration that find them packed.
         self.starting, self.assigning, self.iterating = Recording(), Recording(), Recording()
-        self.packs_next = False
         # Iterations that are queued at once, and whose reports are copied at once.
         self.launches_per_batch = max(1, lag // 2)
         self.ending: Ending | None = None
@@ -90,7 +93,7 @@ class TensorRun(TensorMemory):
     @cached_property
     def reports(self) -> Reports:
         """The reports, which are copied to the host."""
-        return Reports(self.report, self.launches_per_batch)
+        return Reports(self.memory.report, self.launches_per_batch)
 
     def begin(self, centers: NDArray | torch.Tensor, tolerance: float = NEVER) -> None:
         """Queue what the first iteration finds; that one, too, if it waits for nothing.
@@ -114,43 +117,29 @@ class TensorRun(TensorMemory):
                 self.queued_with_start = 1
                 return
         else:
-            start = Start(self.history[0], None)
+            start = Start(self.memory.history[0], None)
             put(centers, start.centers)
-        planned(partial(self._queue_start, start), rows.device, self._starting(start))
+        planned(partial(self._queue_start, start), rows.device, start_layout(self.memory, start))
 
     def _queue_start(self, start: Start | None) -> None:
         """Queue a start, if there is one."""
         if start is not None:
-            zeros = self.arena.whole[: self.arena.begin("history")].view(torch.int64)
+            memory, arena = self.memory, self.memory.arena
+            zeros = arena.whole[: arena.begin("history")].view(torch.int64)
             queue_start(
-                start.centers, self.current, self.history, start.bounds, self.labels, zeros,
+                start.centers, memory.current, memory.history, start.bounds, memory.labels, zeros,
                 self.rows.start_limit_bits,
             )  # fmt: skip
-
-    def _starting(self, start: Start) -> Layout:
-        """Return what the launch of a start depends on."""
-        rows, (centers, bounds) = self.rows, start
-        about = (
-            rows.wide,
-            centers.dtype,
-            centers.data_ptr() % 16,
-            bounds is None,
-            rows.start_limit_bits,
-        )
-        key = "start", rows.n_samples, self.shape, self.n_limbs, *about
-        # Whether there is a limit does not change these launches.
-        parts = [self.current, self.labels, self.arena.whole]
-        return Layout(key, [*parts, *(x for x in start if x is not None)])
 
     def restart(self, centers: NDArray | torch.Tensor, tolerance: float = NEVER) -> bool:
         """Make this the state before the first iteration from other centres, of other rows."""
         self.begin(centers, tolerance)
         # They are apart where their shape was not known.
-        self.sums.zero_()
+        self.memory.sums.zero_()
         self.ending = None
         self.reports.forget()
         # It is found again where recordings look for it.
-        self.rows.limit(tolerance, self.shape[1])
+        self.rows.limit(tolerance, self.memory.shape[1])
         return True
 
     def launch(self, first: int, last: int, ends: bool) -> None:
@@ -163,16 +152,16 @@ class TensorRun(TensorMemory):
         elif self.starting.times == 0:
             self._first()
             left -= 1
-        elif self.packs_next and not self.packed:
+        elif self.memory.packs_next and not self.packed:
             self.starting.do(self._start, device)
             left -= 1
-        self.packed = self.packs_next
+        self.packed = self.memory.packs_next
         if self.may_prune and self.changed * ROWS_PER_CHANGE <= self.rows.n_samples:
-            self.pruning, self.may_prune = Pruning.of(self), False
+            self.pruning, self.may_prune = Pruning.of(self.memory), False
         if self.pruning is None:
             self.iterating.do(self._iterate, device, times=left)
         else:
-            self.pruning.iterate(self, left)
+            self.pruning.iterate(self.memory, self.update, left)
         # The host reads the bounds while the device continues.
         self._ask()
         self.reports.ask(first, last)
@@ -199,26 +188,27 @@ class TensorRun(TensorMemory):
             return
         # The device is busy while the host waits for the grid.
         self.assign()
-        self.limit = self.rows.limit(self.tolerance, self.shape[1])
-        self.updating.do(self.update, self.rows.device, self._updating)
+        self.memory.limit = self.rows.limit(self.tolerance, self.memory.shape[1])
+        self.updating.do(self.update, self.rows.device, partial(update_layout, self.memory))
         self.starting = self.iterating = self.scanning.then(self.updating)
 
     def _queue_first(self, start: Start | None) -> None:
         """Queue the first iteration by one plan, with the start unless that was queued."""
         rows = self.rows
-        self.limit = rows.limit(self.tolerance, self.shape[1])
+        memory = self.memory
+        memory.limit = rows.limit(self.tolerance, memory.shape[1])
         # All in the memory of one plan: the end of an iteration may write what a scan reads.
         assert rows.fp16_rows is not None
-        self.packs_next = chosen(Stage.PACKING, self.work).kernels is Kernels.WITH_UPDATE
+        memory.packs_next = chosen(Stage.PACKING, self.work).kernels is Kernels.WITH_UPDATE
         works = partial(self._queue_start, start), self._pack, self._assign, self.update
-        layout = self._iterating()
+        layout = iteration_layout(memory)
         if start is not None:
-            layout = layout.after(self._starting(start))
+            layout = layout.after(start_layout(memory, start))
         scan, assignment, first, packs_next = planned_steps(works, rows.device, layout, STEPS)
         self.scanning.did(scan)
         self.assigning.did(assignment)
         self.starting.did(first)
-        self.iterating.did(packs_next if self.packs_next else first)
+        self.iterating.did(packs_next if memory.packs_next else first)
 
     def _ask(self) -> None:
         """Queue the copy of the rows' bounds, if those are to be looked at."""
@@ -247,13 +237,13 @@ class TensorRun(TensorMemory):
             self.assigning.do(self._assign, self.rows.device)
         else:
             self.assign()
-        self.ending = Ending(self.rows, self.labels, self.current)
+        self.ending = Ending(self.rows, self.memory.labels, self.memory.current)
         return self.ending
 
     def assign(self) -> None:
         """Queue an assignment."""
         self._forget_bounds()
-        self.scanning.do(self._scan, self.rows.device, self._scanning)
+        self.scanning.do(self._scan, self.rows.device, partial(scan_layout, self.memory))
 
     def _scan(self) -> None:
         """Queue an assignment; rows that change are listed."""
@@ -262,45 +252,15 @@ class TensorRun(TensorMemory):
 
     def _pack(self) -> None:
         """Queue the packing of the centres."""
-        self.scan.pack(self.current, self.run_state)
+        self.memory.scan.pack(self.memory.current, self.memory.run_state)
 
     def _assign(self) -> None:
         """Queue an assignment to centres that are packed."""
-        self.scan.assign(
-            self.current, self.labels, self.changed_rows, self.changed_old, self.run_state
-        )
-
-    def _scanning(self) -> Layout:
-        """Return what the launches of an assignment depend on."""
-        rows = self.rows
-        return Layout.of(
-            "scan", rows.X, rows.fp16_rows, self,
-            scratch=lambda: self.scan.memory, zeros=self.arena.address("scan"),
+        memory = self.memory
+        memory.scan.assign(
+            memory.current, memory.labels, memory.changed_rows, memory.changed_old,
+            memory.run_state,
         )  # fmt: skip
-
-    def _updating(self) -> Layout:
-        """Return what the launches of an update depend on; waits for the grid."""
-        return self._adding("update", scratch=lambda: self.cluster_sums.memory(self.rows))
-
-    def _iterating(self) -> Layout:
-        """Return what the launches of an iteration depend on; waits for the grid."""
-
-        def scratch() -> Scratch:
-            (every, clean), (more, others) = self.scan.memory, self.cluster_sums.memory(self.rows)
-            return [*every, *more], [*clean, *others]
-
-        return self._adding("iteration", self.rows.fp16_rows, scratch=scratch)
-
-    def _adding(self, work: str, *owners: Owner, scratch: Callable[[], Scratch]) -> Layout:
-        """Return what the launches of work that adds rows up depend on."""
-        rows, fixed_point_grid = self.rows, self.rows.fixed_point_grid
-        layout = Layout.of(
-            work, rows.X, fixed_point_grid, self, *owners,
-            scratch=scratch, zeros=self.arena.address("update"),
-        )  # fmt: skip
-        # The arena has no room for more limbs, or fewer: both are in the key.
-        outside = fixed_point_grid.grid.n_limbs != self.n_limbs
-        return layout._replace(parts=[self.sums, *layout.parts]) if outside else layout
 
     def accumulate(self) -> None:
         """Queue an assignment, and the moves of rows that changed from sum to sum."""
@@ -310,8 +270,7 @@ class TensorRun(TensorMemory):
     def over(self, rows: Any, labels: torch.Tensor) -> TensorRun:
         """Return a run over other rows, at most as many, in the same memory but for labels."""
         run = copy(self)
-        run.rows, run.labels, run.scan = rows, labels, copy(self.scan)
-        run.scan.rows, run.scan.fp16_rows = rows, rows.fp16_rows
+        run.rows, run.memory = rows, self.memory.over(rows, labels)
         return run
 
     def contribute(self, message: torch.Tensor) -> None:
@@ -321,20 +280,23 @@ class TensorRun(TensorMemory):
 
     def _write_message(self, message: torch.Tensor) -> None:
         self.move()
-        queue_write_message(self.sums, self.run_state, message)
+        queue_write_message(self.memory.sums, self.memory.run_state, message)
 
     def move(self) -> None:
         """Queue the moves of rows that were listed from sum to sum."""
-        lists = self.changed_rows, self.changed_old
-        self.cluster_sums.queue(self.rows, self.labels, *lists, self.run_state, self.sums)
+        memory = self.memory
+        memory.cluster_sums.queue(
+            self.rows, memory.labels, memory.changed_rows, memory.changed_old, memory.run_state,
+            memory.sums,
+        )  # fmt: skip
 
     def update(self) -> None:
         """Queue what follows an assignment: sums and centres."""
         self.move()
-        packing = (
-            self.scan.centers.arguments(self.rows.fp16_rows) if self.packs_next else NOT_PACKED
-        )
-        queue_finish(self.sums, self.rows.fixed_point_grid, self, 1, packing, self.limit)
+        rows, memory, packing = self.rows, self.memory, NOT_PACKED
+        if memory.packs_next:
+            packing = memory.scan.centers.arguments(rows.fp16_rows)
+        queue_finish(memory.sums, rows.fixed_point_grid, memory, 1, packing, memory.limit)
 
     def _start(self) -> None:
         """Queue an iteration from centres that are not packed."""
@@ -343,22 +305,26 @@ class TensorRun(TensorMemory):
 
     def _iterate(self) -> None:
         """Queue an iteration as those before it."""
-        if not self.packs_next:
+        if not self.memory.packs_next:
             self._pack()
         self._assign()
         self.update()
+
+    def before(self, iteration: int) -> torch.Tensor:
+        """Return the centres that rows were assigned to in an iteration."""
+        return self.memory.history[self.memory.slot(iteration - 1)]
 
     def finish(self, sums: torch.Tensor, iteration: int) -> None:
         """Queue the end of an iteration: centres from these sums, whatever is empty."""
         self.packed = False
         self._forget_bounds()
-        queue_finish(sums, self.rows.fixed_point_grid, self, batch_size=1)
-        self.run_state[STOPPED.value] = 0
+        queue_finish(sums, self.rows.fixed_point_grid, self.memory, batch_size=1)
+        self.memory.run_state[STOPPED.value] = 0
         self.reports.ask(iteration, iteration)
 
     def known(self, iteration: int) -> IterationStatus | None:
         """Return the report of an iteration that was launched, if it was read."""
-        return self.reports.statuses.get(iteration % self.shape[0])
+        return self.reports.statuses.get(iteration % self.memory.shape[0])
 
     def status(self, iteration: int) -> IterationStatus:
         """Wait for the report of an iteration."""
@@ -368,7 +334,7 @@ class TensorRun(TensorMemory):
 
     def wait_continuing(self, first: int, most: int, limit: float) -> ContinuingIterations:
         """Wait for an iteration; return the iterations from there on that end nothing."""
-        continuing = self.reports.wait_continuing(first, most, self.empty_stops, limit)
+        continuing = self.reports.wait_continuing(first, most, self.memory.empty_stops, limit)
         if continuing.count:
             self._look_at(continuing.changed, continuing.count, continuing.pruned)
         return continuing
@@ -383,9 +349,10 @@ class TensorRun(TensorMemory):
         """Make the state after an iteration current; labels and sums must be those of it."""
         self.packed = False
         self._forget_bounds()
-        self.current.copy_(self.before(iteration + 1))
+        memory = self.memory
+        memory.current.copy_(self.before(iteration + 1))
         self.ending = None
         self.reports.forget()
-        self.report.zero_()
-        self.run_state.zero_()
-        self.run_state[ITERATION.value] = iteration
+        memory.report.zero_()
+        memory.run_state.zero_()
+        memory.run_state[ITERATION.value] = iteration

@@ -1,5 +1,5 @@
 """Several GPUs of one host.
 
-:mod:`part` is the rows of one of them, :mod:`threads` asks all parts, and :mod:`gpus` iterates all
-in step.
+:mod:`part` is the rows of one of them and :mod:`own_run` a run over these; :mod:`threads` asks all
+parts, and :mod:`gpus` iterates all in step.
 """

@@ -30,7 +30,7 @@ __all__ = ["GPURun", "distribute_rows"]
 
 
 @dataclass(frozen=True)
-class Coming:
+class QueuedReport:
     """The report of an iteration that was queued."""
 
     run: GPURun
@@ -56,6 +56,8 @@ class GPURun:
 
     Attributes
     ----------
+    runs : list of OwnRun
+        Those of the parts; `first` is that of the first GPU.
     queued : int
         Iterations that were queued.
     inbox : int64 tensor of shape (parts, n_limbs k (d + 1) + COUNTS,)
@@ -65,37 +67,38 @@ class GPURun:
     """
 
     def __init__(self, rows: PartedRows, group: Threads) -> None:
-        self.rows, self.group, self.parts = rows, group, group.parts
-        self.first = self.parts[0]
+        self.rows, self.group = rows, group
+        self.runs = [part.own_run for part in group.parts]
+        self.first = self.runs[0]
         self.lag = self.queued = 0
         self.latest: float | None = None
 
     def start(self, centers: NDArray, algorithm: str, empty_stops: bool, max_iter: int) -> None:
         self.group.each("start", np.asarray(centers), algorithm, empty_stops, max_iter)
         first = self.first
-        self.lag, self.reports, self.queued = first.lag, Reports(first.run.report), 0
-        self.inbox = first.message.new_empty((len(self.parts), len(first.message)))
+        self.lag, self.reports, self.queued = first.lag, Reports(first.run.memory.report), 0
+        self.inbox = first.message.new_empty((len(self.runs), len(first.message)))
         first.message = self.inbox[0]
 
-    def iterate(self, inertia: bool) -> Coming:
+    def iterate(self, inertia: bool) -> QueuedReport:
         self.queued += 1
-        for part in self.parts:
-            part.contribute()
+        for run in self.runs:
+            run.contribute()
         self._reduce()
-        for part in self.parts:
-            part.finish()
+        for run in self.runs:
+            run.finish()
         self._ask()
-        return Coming(self, self.queued, self._inertia_before() if inertia else None)
+        return QueuedReport(self, self.queued, self._inertia_before() if inertia else None)
 
     def _reduce(self) -> None:
         """Queue the addition of all messages; both GPUs of a copy do it in turn with their work."""
-        others = self.parts[1:]
-        for part, place_of_message in zip(others, self.inbox[1:]):
-            place_of_message.copy_(part.message, non_blocking=True)
+        others = self.runs[1:]
+        for run, place_of_message in zip(others, self.inbox[1:]):
+            place_of_message.copy_(run.message, non_blocking=True)
         with current(self.first.device):
             torch.sum(self.inbox, dim=0, out=self.first.total)
-        for part in others:
-            part.total.copy_(self.first.total, non_blocking=True)
+        for run in others:
+            run.total.copy_(self.first.total, non_blocking=True)
 
     def _ask(self) -> None:
         with current(self.first.device):
@@ -107,7 +110,7 @@ class GPURun:
         Where the devices stopped before it, the centres that it would have used were never written.
         """
         with current(self.first.device):
-            done = int(self.first.run.run_state[ITERATION.value])
+            done = int(self.first.run.memory.run_state[ITERATION.value])
         if done < self.queued:
             return None
         self._look_back(self.queued)
@@ -115,14 +118,14 @@ class GPURun:
 
     def _look_back(self, iteration: int) -> None:
         self.forget_inertia()
-        for part in self.parts:
-            part.look_back(iteration)
+        for run in self.runs:
+            run.look_back(iteration)
 
     def report(self, iteration: int, cost: float | None) -> Report:
         """Return the report of an iteration that was queued."""
         status = self.reports.status(iteration)
-        for part in self.parts:
-            part.n_distances += part.n_samples * len(part.run.current)
+        for run in self.runs:
+            run.n_distances += run.data.n_samples * len(run.used)
         self.first.n_rechecked += status.rechecked
         return Report(
             iteration, self.rows.n_samples, status.changed, status.empty, status.shift, status.move,
@@ -135,8 +138,8 @@ class GPURun:
             self.queued = iteration
             # Where nothing changed the devices stopped, and no more is asked of this run.
             if status.changed or status.empty:
-                for part in self.parts:
-                    part.return_to(iteration)
+                for run in self.runs:
+                    run.go_back(iteration)
         self._look_back(iteration)
 
     def empty_clusters(self) -> NDArray[np.int64]:
@@ -145,23 +148,20 @@ class GPURun:
 
     def relocate(self, rows: NDArray[np.int64], clusters: NDArray[np.int64]) -> Report:
         status = self.reports.status(self.queued)
-        moved = self.rows.moved(rows, clusters, len(self.first.run.current))
-        for part in self.parts:
-            part.finish_corrected(self.queued, moved)
+        moved = self.rows.moved(rows, clusters, len(self.first.run.memory.current))
+        for run in self.runs:
+            run.finish_corrected(self.queued, moved)
         self._ask()
         corrected = self.reports.status(self.queued)
         return Report(
-            self.queued,
-            self.rows.n_samples,
-            status.changed,
-            corrected.empty,
-            corrected.shift,
+            self.queued, self.rows.n_samples, status.changed, corrected.empty, corrected.shift,
             corrected.move,
-        )
+        )  # fmt: skip
 
     def assign(self) -> None:
         self.forget_inertia()
-        self.group.each("assign")
+        for run in self.runs:
+            run.assign()
 
     def inertia(self) -> float:
         if self.latest is None:
@@ -169,7 +169,7 @@ class GPURun:
         return self.latest
 
     def centers(self) -> Any:
-        return self.first.run.current
+        return self.first.run.memory.current
 
     def forget_inertia(self) -> None:
         self.latest = None

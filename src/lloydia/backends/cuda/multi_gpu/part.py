@@ -3,79 +3,97 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from dataclasses import replace
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from lloydia.backends.cuda import run_setup
 from lloydia.backends.cuda.dataset import Dataset, place_rows
-from lloydia.backends.cuda.device_functions.run_state import ITERATION
+from lloydia.backends.cuda.multi_gpu.own_run import OwnRun
 from lloydia.backends.cuda.protocols import Run
 from lloydia.backends.cuda.rows.distances import distances, own_distances
 from lloydia.backends.cuda.rows.fixed_point_grid import FixedPointGrid, gather
 from lloydia.backends.cuda.rows.totals import cost_limbs, largest_term
-from lloydia.backends.cuda.runtime.own_device import on_own_device
-from lloydia.backends.cuda.runtime.recording import Recording
+from lloydia.backends.cuda.runtime.own_device import on, on_own_device
 from lloydia.backends.cuda.seeding import donors
 from lloydia.backends.cuda.seeding.part_seeder import PartSeeder
-from lloydia.backends.cuda.update.all_reduce import COUNTS, queue_read_message
-from lloydia.backends.cuda.update.means import queue_finish
 from lloydia.backends.engine import UNLIMITED
 from lloydia.backends.part import Step, Tally
 from lloydia.exact import sums as exact
 
-__all__ = ["CUDAPart"]
+__all__ = ["CUDAPart", "PartRun", "place_part"]
 
 
-@on_own_device
-class CUDAPart:
-    """Rows on a GPU; see :class:`lloydia.backends.part.Part`, whose answers are on the host.
-
-    Beside GPUs of the same host nothing of an iteration needs to come to the host: see
-    :mod:`lloydia.backends.cuda.multi_gpu.gpus`.
-
-    Parameters
-    ----------
-    X : torch.Tensor or ndarray of shape (n, d)
-    weights : ndarray of shape (n,), float64, or None
-    device : str
+class PartRun(Protocol):
+    """A run over the rows of a part, which is its own, or whose memory blocks share.
 
     Attributes
     ----------
-    data : Dataset
     run : Run
         The run that was started last.
-    lag : int
-        Iterations of it that may be in flight.
     used : torch.Tensor of shape (k, d)
         The centres that the labels belong to.
+    n_distances, n_rechecked : int
+        Of the assignments of all runs; see :class:`lloydia.backends.engine.Engine`.
+    """
+
+    n_distances: int
+    n_rechecked: int
+
+    @property
+    def run(self) -> Run: ...
+    @property
+    def used(self) -> torch.Tensor: ...
+
+    def start(self, centers: NDArray, empty_stops: bool, max_iter: int) -> None:
+        """Begin a run."""
+
+    def step(self, centers: NDArray) -> Step | None:
+        """Assign the rows to these centres and keep the sums; None where others have them."""
+
+    def conclude(self, centers: NDArray) -> None:
+        """Assign the rows to these centres, without sums."""
+
+    def classify(self, centers: NDArray) -> None:
+        """Assign the rows to these centres, without a run."""
+
+
+R = TypeVar("R", bound=PartRun)
+
+
+@on_own_device
+class CUDAPart(Generic[R]):
+    """Rows on a GPU; see :class:`lloydia.backends.part.Part`.
+
+    Parameters
+    ----------
+    data : Dataset
+    own_run : PartRun
+    stays : bool
+        Whether the rows stay on the GPU.  If not, they come with each question, and what this part
+        answers is on the device, so that the host waits once for all blocks.
+
+    Attributes
+    ----------
     D : torch.Tensor or None
         Each row's D, where it was measured for :meth:`cost`.
-    rows_stay : bool
-        Whether the rows stay here between questions.
-    message, total : int64 tensor of shape (n_limbs k (d + 1) + COUNTS,)
-        What this part adds to an iteration, and what all parts do together.
     """
 
     algorithm = "lloyd"
-    rows_stay = True
 
-    def __init__(self, X: Any, weights: NDArray | None, device: str) -> None:
-        self._hold(place_rows(X, weights, device))
-
-    def _hold(self, data: Dataset) -> None:
-        """Begin with these rows."""
-        self.data, self.device, self.name, self.dtype = data, data.device, data.name, data.dtype
+    def __init__(self, data: Dataset, own_run: R, stays: bool = True) -> None:
+        self.data, self.own_run, self.stays = data, own_run, stays
+        self.device, self.name, self.dtype = data.device, data.name, data.dtype
         self.n_samples, self.n_features = data.n_samples, data.n_features
-        self.n_distances = self.n_rechecked = self.lag = 0
         self.D: torch.Tensor | None = None
         self._seeder: PartSeeder | None = None
-        self._run: Run | None = None
 
     def as_result(self, found: torch.Tensor) -> Any:
-        """Return what a question is answered with, on the host: a float, or an array."""
+        """Return what a question is answered with: a tensor, or on the host a float or an array."""
+        if not self.stays:
+            return found
         return found.cpu().numpy() if found.ndim else float(found)
 
     def _there(self, array: NDArray) -> torch.Tensor:
@@ -122,7 +140,7 @@ class CUDAPart:
         return np.ones(len(rows)) if weights is None else weights[self._there(rows)].cpu().numpy()
 
     def tally(self) -> Tally:
-        return Tally(self.n_distances, self.n_rechecked, self.algorithm)
+        return Tally(self.own_run.n_distances, self.own_run.n_rechecked, self.algorithm)
 
     # -- seeding -----------------------------------------------------------------------------
 
@@ -140,7 +158,7 @@ class CUDAPart:
 
     def seed_start(self) -> float:
         self._seeder = None  # Its memory is for the next one.
-        self._seeder = PartSeeder(self.data, self.rows_stay)
+        self._seeder = PartSeeder(self.data, self.stays)
         return self.as_result(self.seeder.state.largest[0])
 
     def seed_total(self, grid: tuple[int, int]) -> int:
@@ -169,23 +187,19 @@ class CUDAPart:
     ) -> NDArray[np.int64]:
         return self.seeder.choose(key, factor, total, before, grid)
 
-    def seed_extend_by(self, centers: NDArray) -> float:
-        return self.extend_by(self._there(centers))
-
-    def extend_by(self, centers: torch.Tensor) -> float:
-        """Make several rows, which are on the device, seeds."""
-        return self.as_result(self.seeder.add_centers(centers))
+    def seed_extend_by(self, centers: Any, at_once: int | None = None) -> float:
+        """Make several rows, on the host or on the device, seeds: all at once, or so many."""
+        if isinstance(centers, np.ndarray):
+            centers = self._there(centers)
+        if not self.stays and self.data.fp16_rows is not None and len(centers) > 1:
+            self.data.fp16_rows.store()
+        found = [self.seeder.add_centers(some) for some in centers.split(at_once or len(centers))]
+        return self.as_result(found[-1])
 
     def seed_loads(self) -> NDArray[np.int64]:
         return self.seeder.loads()
 
     # -- a run -------------------------------------------------------------------------------
-
-    @property
-    def run(self) -> Run:
-        """The run that was started last."""
-        assert self._run is not None, "A run begins with start."
-        return self._run
 
     def start(
         self,
@@ -194,48 +208,21 @@ class CUDAPart:
         empty_stops: bool = True,
         max_iter: int = UNLIMITED,
     ) -> None:
-        self._begin(centers, empty_stops, max_iter)
-        self.run.history[0] = self.run.current
-        size = self.run.sums[0].numel() + COUNTS
-        self.message = torch.empty(size, dtype=torch.int64, device=self.device)
-        self.total = torch.empty_like(self.message)
-        self.concluding = Recording()
+        self._seeder = None
+        self.own_run.start(centers, empty_stops, max_iter)
 
-    def _begin(self, centers: NDArray, empty_stops: bool = True, max_iter: int = UNLIMITED) -> None:
-        """Make what a run needs, in the memory of the last one."""
-        self._seeder = self._run = None
-        # The grid is known: that of the total.
-        request = run_setup.request_run(self.data, centers, empty_stops, max_iter)
-        self._run, self.lag = run_setup.build(self.data, request)
-        self.used = self.run.current
-
-    def step(self, centers: NDArray, measure: bool) -> Step:
-        run = self.run
-        run.current.copy_(self._there(centers))
-        self.used = run.current
-        run.contribute(self.message)
-        message = self.message.cpu().numpy()
-        n_changed, n_rechecked = message[-COUNTS:].tolist()
-        self.n_distances += self.n_samples * len(centers)
-        self.n_rechecked += n_rechecked
-        run.run_state.zero_()
-        run.run_state[ITERATION.value] = 1
-        sums = message[:-COUNTS].reshape(run.sums.shape[1:])
-        return Step(n_changed, sums, self.measure() if measure else 0.0)
+    def step(self, centers: NDArray, measure: bool) -> Any:
+        """Return a Step; where the sums of blocks are together, the largest cost alone."""
+        step = self.own_run.step(centers)
+        largest = self.measure() if measure else 0.0
+        return largest if step is None else replace(step, largest_cost=largest)
 
     def conclude(self, centers: NDArray) -> float:
-        self.run.current.copy_(self._there(centers))
-        self.assign()
+        self.own_run.conclude(centers)
         return self.measure()
 
-    def assign(self) -> None:
-        """Assign all rows to the current centres."""
-        self.used = self.run.current
-        self.run.assign()
-        self.n_distances += self.n_samples * len(self.used)
-
     def measure(self) -> float:
-        return self._measure_from(self.run.labels, self.used)
+        return self._measure_from(self._labels(), self.own_run.used)
 
     def cost(self, grid: tuple[int, int]) -> NDArray[np.int64]:
         assert self.D is not None
@@ -244,23 +231,26 @@ class CUDAPart:
         return limbs
 
     def counts(self) -> NDArray[np.int64]:
-        return donors.counts(self.run.labels, self.data.weights, len(self.run.current))
+        return donors.counts(self._labels(), self.data.weights, len(self.own_run.used))
 
     def farthest(self, count: int) -> tuple[NDArray, NDArray, NDArray]:
-        D = own_distances(self.data, self.run.labels, self.used)
-        return donors.farthest(D, self.run.labels, self.data.weights, count)
+        D = own_distances(self.data, self._labels(), self.own_run.used)
+        return donors.farthest(D, self._labels(), self.data.weights, count)
 
     def labels_of(self, rows: NDArray[np.int64]) -> NDArray[np.int32]:
-        return self.run.labels[self._there(rows)].cpu().numpy()
+        return self._labels()[self._there(rows)].cpu().numpy()
 
     def labels(self) -> NDArray[np.int32]:
-        return self.run.labels.cpu().numpy()
+        return self._labels().cpu().numpy()
+
+    def _labels(self) -> torch.Tensor:
+        return self.own_run.run.memory.labels
 
     # -- without a run -----------------------------------------------------------------------
 
     def classify(self, centers: NDArray) -> None:
-        self._begin(np.asarray(centers))
-        self.assign()
+        self._seeder = None
+        self.own_run.classify(centers)
 
     def distances(self, centers: NDArray) -> NDArray:
         return self.distances_there(centers).cpu().numpy()
@@ -270,36 +260,16 @@ class CUDAPart:
         self.data.magnitudes()  # refuses NaN
         return distances(self.data, self._there(centers.astype(self.dtype)))
 
-    # -- in a run of several GPUs, which compute the same centres from the same sums ---------------
 
-    def contribute(self) -> None:
-        """Queue an iteration up to the message."""
-        self.run.contribute(self.message)
+def place_part(X: Any, weights: NDArray | None, device: str) -> CUDAPart[OwnRun]:
+    """Put rows on a GPU, as a part with a run of its own.
 
-    def finish(self) -> None:
-        """Queue the end of an iteration: centres from the sums of the whole."""
-        self.concluding.do(self._conclude, self.device)
-
-    def _conclude(self) -> None:
-        queue_read_message(self.total, self.run.run_state)
-        queue_finish(self.total_sums(), self.data.fixed_point_grid, self.run, batch_size=1)
-
-    def total_sums(self) -> torch.Tensor:
-        """Return the sums of all parts: int64 of shape (1, n_limbs, k, d + 1)."""
-        return self.total[:-COUNTS].view(1, *self.run.sums.shape[1:])
-
-    def return_to(self, iteration: int) -> None:
-        """Make the state after an iteration current."""
-        self.run.go_back(iteration)
-
-    def finish_corrected(self, iteration: int, moved: NDArray[np.int64]) -> None:
-        """Queue the end of an iteration again, with other sums; `moved` is by how much."""
-        self.run.go_back(iteration - 1)
-        sums = self.total_sums() + self._there(moved)
-        queue_finish(sums, self.data.fixed_point_grid, self.run, batch_size=1)
-        # No row changed: that is not the end this time.
-        self.run.run_state[0] = 0
-
-    def look_back(self, iteration: int) -> None:
-        """Have rows measured to the centres that they were assigned to in an iteration."""
-        self.used = self.run.before(iteration)
+    Parameters
+    ----------
+    X : torch.Tensor or ndarray of shape (n, d)
+    weights : ndarray of shape (n,), float64, or None
+    device : str
+    """
+    with on(device):
+        data = place_rows(X, weights, device)
+    return CUDAPart(data, OwnRun(data))

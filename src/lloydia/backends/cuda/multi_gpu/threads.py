@@ -14,7 +14,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from lloydia.backends.cuda.multi_gpu.part import CUDAPart
+from lloydia.backends.cuda.multi_gpu.own_run import OwnRun
+from lloydia.backends.cuda.multi_gpu.part import CUDAPart, place_part
 from lloydia.backends.cuda.rows.memory import needed_bytes
 from lloydia.backends.cuda.runtime.devices import check_memory
 from lloydia.backends.cuda.runtime.launching import INTERPRETED, place
@@ -43,22 +44,21 @@ class Threads:
         self.home = X.device if isinstance(X, torch.Tensor) else None
         edges = np.linspace(0, len(X), len(names) + 1).astype(np.int64).tolist()
 
-        def part(a: int, b: int, name: str) -> CUDAPart:
+        def part(a: int, b: int, name: str) -> CUDAPart[OwnRun]:
             own = None if weights is None else weights[a:b]
             try:
-                return CUDAPart(_brought(X[a:b], place(name)), own, name)
+                return place_part(_brought(X[a:b], place(name)), own, name)
             except MemoryError as error:
                 raise MemoryError(
                     f"{error} Several GPUs have to hold all rows; one, {option('device', name)}, "
-                    "takes rows "
-                    "on the host in blocks."
+                    "takes rows on the host in blocks."
                 ) from None
 
         jobs = [
             self._submit(device, part, a, b, name)
             for device, (a, b), name in zip(devices, pairwise(edges), names)
         ]
-        self.parts: list[CUDAPart] = _results(jobs)
+        self.parts: list[CUDAPart[OwnRun]] = _results(jobs)
         self.lengths = [part.n_samples for part in self.parts]
         first = self.parts[0]
         self.dtype, self.n_features = first.dtype, first.n_features
@@ -100,7 +100,7 @@ class Threads:
         """Return the labels of all rows, on the GPU that the rows came from or on the host."""
         if self.home is None:
             return np.concatenate(self.each("labels"))
-        return torch.cat([part.run.labels.to(self.home) for part in self.parts])
+        return torch.cat([part.own_run.run.memory.labels.to(self.home) for part in self.parts])
 
     def distances(self, centers: NDArray) -> Any:
         """Return the distances of all rows to all centres, where :meth:`labels` are."""

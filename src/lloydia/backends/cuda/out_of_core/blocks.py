@@ -1,4 +1,4 @@
-"""A block of rows on a GPU as a part, and what the blocks of a GPU share.
+"""A block of rows on a GPU, a run over it, and what the blocks of a GPU share.
 
 A block's own is what belongs to its rows, and is small: labels, weights, the D to the nearest seed,
 the frame of its half-precision copy.  That copy is made again from the rows whenever they come:
@@ -20,14 +20,12 @@ from lloydia.backends.cuda.device_functions.run_state import ITERATION
 from lloydia.backends.cuda.low_dim.run import LowRun
 from lloydia.backends.cuda.matmul.run import TensorRun
 from lloydia.backends.cuda.matmul.scan import TensorScan
-from lloydia.backends.cuda.multi_gpu.part import CUDAPart
 from lloydia.backends.cuda.out_of_core.counted import COUNTED, queue_tally
 from lloydia.backends.cuda.out_of_core.transfer_dtype import narrowest_dtype
 from lloydia.backends.cuda.protocols import Run
 from lloydia.backends.cuda.rows.fixed_point_grid import FixedPointGrid
 from lloydia.backends.cuda.rows.fp16_rows import Fp16Rows
 from lloydia.backends.cuda.runtime.recording import Recording
-from lloydia.backends.engine import UNLIMITED
 from lloydia.backends.part import Step
 from lloydia.exact.certificate import max_scale_exponent, scale_of
 
@@ -57,15 +55,13 @@ class Shared:
         What the blocks of a pass have counted; see :mod:`counted`.
     known : bool
         Whether rows have labels, since there was an iteration.
-    seeds_at_once : int
-        How many new seeds rows are assigned to at a time.
     """
 
     def __init__(self, device: torch.device) -> None:
         self.device = device
         self.counts = torch.zeros(COUNTED, dtype=torch.int64, device=device)
         self.fp16_rows: tuple[torch.Tensor, ...] | None = None
-        self.known, self.seeds_at_once = False, 1
+        self.known = False
         self.forget_run()
 
     def forget_run(self) -> None:
@@ -95,8 +91,13 @@ class Shared:
         # Lanes, and copies of the run, have these in common.
         for lane in self.lanes:
             lane.begin(centers)
-            lane.current, lane.sums, lane.cluster_sums = run.current, run.sums, run.cluster_sums
-            lane.scan = TensorScan(first, len(centers))
+            own, common = lane.memory, run.memory
+            own.current, own.sums, own.cluster_sums = (
+                common.current,
+                common.sums,
+                common.cluster_sums,
+            )
+            own.scan = TensorScan(first, len(centers))
 
     def run_of(self, data: Dataset, labels: torch.Tensor) -> Run:
         """Return the run of a block, in the same memory; its rows get the grid of all."""
@@ -117,14 +118,17 @@ class Shared:
     def end_iteration(self, largest_cost: float) -> tuple[Step, int]:
         """Return what an iteration came to, and the rows that were checked again."""
         self.known = True
-        self.run.run_state[ITERATION.value] = 1
-        sums = self.run.sums.sum(dim=0).cpu().numpy()
+        memory = self.run.memory
+        memory.run_state[ITERATION.value] = 1
+        sums = memory.sums.sum(dim=0).cpu().numpy()
         counts = self.end_pass()
         return Step(int(counts[0]), sums, largest_cost), int(counts[-1])
 
 
-class Block(CUDAPart):
-    """The part whose rows come and go; what it answers is on the device, for all blocks at once.
+class Block:
+    """Rows that come and go, and a run over them in memory that all blocks share.
+
+    See :class:`lloydia.backends.cuda.multi_gpu.part.PartRun`.
 
     Parameters
     ----------
@@ -135,10 +139,10 @@ class Block(CUDAPart):
 
     Attributes
     ----------
+    data : Dataset
     transfer_dtype : torch.dtype
         In which the rows can travel, and stay.
-    assigned : int32 tensor of shape (m,)
-        The labels.
+    labels : int32 tensor of shape (m,)
     returns : bool
         Whether the rows that are here are where others were and will be, not converted.
     halving, halved : bool
@@ -147,12 +151,11 @@ class Block(CUDAPart):
         What has been queued in a run, and will be again.
     """
 
-    rows_stay = False
-
     def __init__(self, X: torch.Tensor, weights: NDArray | None, shared: Shared) -> None:
         there = None if weights is None else torch.as_tensor(weights).to(shared.device)
-        self._hold(Dataset(X, there))
-        self.shared, data = shared, self.data
+        self.data = data = Dataset(X, there)
+        self.shared, self._run = shared, None
+        self.n_distances = self.n_rechecked = 0
         data.magnitudes()
         self.transfer_dtype = narrowest_dtype(X)
         if data.low:
@@ -161,7 +164,7 @@ class Block(CUDAPart):
             data.fp16_rows = Fp16Rows(data, shared.fp16_rows)
             self.scratch = data.fp16_rows.memory
             shared.fp16_rows = shared.fp16_rows or self.scratch
-        self.assigned = torch.empty(len(X), dtype=torch.int32, device=self.device)
+        self.labels = torch.empty(len(X), dtype=torch.int32, device=data.device)
         self.recordings: dict[Hashable, Recording] = {}
         self.halving = self.halved = self.returns = False
         self.attach(None)
@@ -169,7 +172,8 @@ class Block(CUDAPart):
     @property
     def n_bytes(self) -> int:
         """What the rows take, as they travel."""
-        return self.n_samples * self.n_features * self.transfer_dtype.itemsize
+        data = self.data
+        return data.n_samples * data.n_features * self.transfer_dtype.itemsize
 
     @property
     def n_bytes_fp16(self) -> int:
@@ -199,41 +203,33 @@ class Block(CUDAPart):
         """Return rows as kernels want them: in half precision only if their centres are float32."""
         return X if WIDE[X.dtype] == self.data.wide else X.to(self.data.wide)
 
-    def as_result(self, found: torch.Tensor) -> torch.Tensor:
-        return found
-
-    def seed_extend_by(self, centers: Any) -> Any:
-        """Make several rows, which are on the device for all blocks, seeds."""
-        if self.data.fp16_rows is not None and len(centers) > 1:
-            self.data.fp16_rows.store()
-        return [self.extend_by(some) for some in centers.split(self.shared.seeds_at_once)][-1]
-
     # -- a run: what is asked of all blocks is put where they all find it ------------------------
 
-    def start(
-        self,
-        centers: NDArray,
-        algorithm: str,
-        empty_stops: bool = True,
-        max_iter: int = UNLIMITED,
-    ) -> None:
-        self._seeder = None
-        self.assigned.fill_(-1)
-        self._run = self.shared.run_of(self.data, self.assigned)
-        self.used = self.run.current
+    @property
+    def run(self) -> Run:
+        """The run that was started last."""
+        assert self._run is not None, "A run begins with start."
+        return self._run
+
+    @property
+    def used(self) -> torch.Tensor:
+        """The centres of the last assignment, which all blocks have in common."""
+        return self.run.memory.current
+
+    def start(self, centers: NDArray, empty_stops: bool, max_iter: int) -> None:
+        self.labels.fill_(-1)
+        self._run = self.shared.run_of(self.data, self.labels)
 
     def forget_run(self) -> None:
         """Give back what the last run needed."""
         self._run = None
 
-    def step(self, centers: NDArray, measure: bool) -> Any:
-        """Add to the sums of all blocks; return the largest weight times D, 0 unless measured."""
+    def step(self, centers: NDArray) -> None:
+        """Add to the sums of all blocks."""
         self._assign(updates=True)
-        return self.measure() if measure else 0.0
 
-    def conclude(self, centers: NDArray) -> Any:
-        self.classify(centers)
-        return self.measure()
+    def conclude(self, centers: NDArray) -> None:
+        self._assign(updates=False)
 
     def classify(self, centers: NDArray) -> None:
         self._assign(updates=False)
@@ -241,7 +237,7 @@ class Block(CUDAPart):
     def _assign(self, updates: bool) -> None:
         """Queue an assignment, perhaps the updates from sum to sum, and what is counted."""
         run, absent = self.run, None if self.halved else self.data.fp16_rows
-        self.n_distances += self.n_samples * len(run.current)
+        self.n_distances += self.data.n_samples * len(self.used)
         if absent is not None and self.halving:
             absent.memory = tuple(torch.empty_like(part) for part in self.scratch)
             self.halved = True
@@ -253,7 +249,7 @@ class Block(CUDAPart):
                 run.accumulate()
             else:
                 run.assign()
-            queue_tally(run.run_state, self.shared.counts)
+            queue_tally(run.memory.run_state, self.shared.counts)
 
         # What a run over few features launches, it plans by itself.
         if self.returns and not self.data.low:
@@ -263,7 +259,7 @@ class Block(CUDAPart):
 
     def record(self, key: Hashable, work: Callable[[], None]) -> None:
         """Queue work that in a run is always the same for a key."""
-        self.recordings.setdefault(key, Recording()).do(work, self.device)
+        self.recordings.setdefault(key, Recording()).do(work, self.data.device)
 
 
 def shared_frame(data: Dataset) -> NDArray[np.float64]:

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from lloydia.backends.cuda.multi_gpu.part import CUDAPart
 from lloydia.backends.cuda.out_of_core.blocks import Block, Shared
 from lloydia.backends.cuda.out_of_core.listed import step_listed
 from lloydia.backends.cuda.out_of_core.room import Division, Room
@@ -91,13 +92,20 @@ class OutOfCore(Passes):
         The GPU.
     room : Room
 
+    Attributes
+    ----------
+    parts : list of CUDAPart
+    runs : list of Block
+        The runs of the parts, and their rows.
+
     Raises
     ------
     DataError
         A value is not finite.
     """
 
-    parts: list[Block]
+    parts: list[CUDAPart[Block]]
+    runs: list[Block]
 
     def __init__(
         self, host: Array | Reader, weights: NDArray | None, name: str, room: Room
@@ -112,11 +120,12 @@ class OutOfCore(Passes):
     def _read(self, weights: NDArray | None) -> None:
         """Read all rows, and keep as many as fit."""
         edges, left = list(pairwise(self.host.edges.tolist())), self.room.left
-        self.parts = []
+        self.parts, self.runs = [], []
         for p, X in self.blocks(range(len(edges))):
             own = None if weights is None else weights[slice(*edges[p])]
             block = Block(X, own, self.shared)
-            self.parts.append(block)
+            self.runs.append(block)
+            self.parts.append(CUDAPart(block.data, block, stays=False))
             self.sender.types[p] = block.transfer_dtype
             if block.n_bytes <= left:
                 self.sender.resident[p] = X.to(block.transfer_dtype, copy=True)
@@ -125,7 +134,7 @@ class OutOfCore(Passes):
     @property
     def plan(self) -> Plan:
         whole = self.n_samples * self.n_features * self.dtype.itemsize
-        sizes = [block.n_bytes for block in self.parts]
+        sizes = [block.n_bytes for block in self.runs]
         divisions = (self._divided(halving, 0) for halving in (False, True))
         return Plan(self.name, self.room, whole, sizes, *divisions)
 
@@ -142,8 +151,8 @@ class OutOfCore(Passes):
 
         Copies help where few rows can be gathered from the host, and where rows take more memory.
         """
-        fp16_rows = [block.n_bytes_fp16 for block in self.parts]
-        rows = [block.n_bytes for block in self.parts]
+        fp16_rows = [block.n_bytes_fp16 for block in self.runs]
+        rows = [block.n_bytes for block in self.runs]
         if not halving or not isinstance(self.host, Array) or sum(fp16_rows) >= sum(rows):
             fp16_rows = []
         return self.room.divide(rows, fp16_rows, clusters)
@@ -166,7 +175,7 @@ class OutOfCore(Passes):
             )
         there = len(self.sender.resident)
         self.sender.keep(found.rows)
-        for p, block in enumerate(self.parts):
+        for p, block in enumerate(self.runs):
             block.keep_fp16_rows(p in found.fp16_rows)
         if len(self.sender.resident) < there and self.device.type == "cuda":
             # New blocks have other sizes: in the memory of released ones they would leave gaps.
@@ -176,12 +185,15 @@ class OutOfCore(Passes):
     def blocks(self, wanted: Iterable[int]) -> Iterator[tuple[int, torch.Tensor]]:
         return self.sender.blocks(wanted)
 
+    def attach(self, p: int, rows: torch.Tensor | None) -> None:
+        self.runs[p].attach(rows)
+
     # -- questions -------------------------------------------------------------------------------
 
     def begin(self, method: str, *arguments: Any) -> None:
         # The memory of the last run is released.
-        for part in self.parts:
-            part.forget_run()
+        for block in self.runs:
+            block.forget_run()
         self.shared.forget_run()
         if method == "seed_start":
             self._divide(False, 0)
@@ -198,22 +210,25 @@ class OutOfCore(Passes):
             if method == "conclude":
                 self._use(arguments[0])
             if method == "seed_extend_by":
-                arguments = (self._add(arguments[0]),)
+                arguments = self._make_room(arguments[0])
             found = super().each(method, *arguments)
             if method in ("conclude", "classify"):
                 self.shared.end_pass()
             return found
 
-    def _add(self, centers: NDArray) -> torch.Tensor:
-        """Copy new seeds to the device; make room for an assignment to as many at a time as fit."""
+    def _make_room(self, centers: NDArray) -> tuple[torch.Tensor, int]:
+        """Copy new seeds to the device; return them, and to how many at a time rows are assigned.
+
+        As many as there is room for.
+        """
         most = self.room.left * len(centers) // self.bytes_of_clusters(len(centers), n_lanes=1)
-        self.shared.seeds_at_once = count = min(max(most, 1), len(centers))
+        count = min(max(most, 1), len(centers))
         self._divide(False, count, n_lanes=1)
-        return torch.from_numpy(np.ascontiguousarray(centers)).to(self.device)
+        return torch.from_numpy(np.ascontiguousarray(centers)).to(self.device), count
 
     def _use(self, centers: NDArray) -> None:
         """Let all blocks assign their rows to these centres."""
-        self.shared.run.current.copy_(torch.from_numpy(centers))
+        self.shared.run.memory.current.copy_(torch.from_numpy(centers))
 
     def total(self, method: str, *arguments: Any) -> Any:
         if method != "step":
@@ -226,12 +241,12 @@ class OutOfCore(Passes):
         self._use(centers)
         # All rows are needed while there are no labels, and where each row is measured.
         listing = self.shared.known and not measure
-        listed = [p for p, block in enumerate(self.parts) if listing and block.halved]
-        step_listed(listed, self.parts, self.shared, self.sender)
+        listed = [p for p, block in enumerate(self.runs) if listing and block.halved]
+        step_listed(listed, self.runs, self.shared, self.sender)
         rest = set(range(len(self.parts))).difference(listed)
         largest = self.some("step", dict.fromkeys(rest, (centers, measure))).values()
         step, n_rechecked = self.shared.end_iteration(max(largest, default=0.0))
-        self.parts[0].n_rechecked += n_rechecked
+        self.runs[0].n_rechecked += n_rechecked
         return step
 
     def some(self, method: str, arguments: Mapping[int, tuple[Any, ...]]) -> dict[int, Any]:
@@ -245,7 +260,7 @@ class OutOfCore(Passes):
             return found
 
     def labels(self) -> NDArray[np.int32]:
-        return np.concatenate([part.assigned.cpu().numpy() for part in self.parts])
+        return np.concatenate([block.labels.cpu().numpy() for block in self.runs])
 
     def distances(self, centers: NDArray) -> NDArray:
         out = np.empty((self.n_samples, len(centers)), dtype=self.dtype)
@@ -255,10 +270,10 @@ class OutOfCore(Passes):
             for p, X in self.blocks(range(len(self.parts))):
                 part, start = self.parts[p], int(self.host.edges[p])
                 for first in range(0, len(X), step):
-                    part.attach(X[first : first + step])
+                    self.attach(p, X[first : first + step])
                     rows = slice(start + first, start + first + len(part.data.X))
                     out[rows] = part.distances(centers)
-                part.attach(None)
+                self.attach(p, None)
         return out
 
 

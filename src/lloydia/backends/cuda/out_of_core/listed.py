@@ -23,8 +23,8 @@ from lloydia.backends.cuda.device_functions.run_state import (
     SIZE,
 )
 from lloydia.backends.cuda.matmul.candidates import COUNT, RECORD
+from lloydia.backends.cuda.matmul.memory import TensorMemory
 from lloydia.backends.cuda.matmul.recheck_all import recheck_all
-from lloydia.backends.cuda.matmul.run import TensorRun
 from lloydia.backends.cuda.out_of_core.blocks import Block, Shared
 from lloydia.backends.cuda.out_of_core.counted import queue_tally
 from lloydia.backends.cuda.out_of_core.gathered import Gathered
@@ -63,13 +63,13 @@ class Listed:
     ----------
     block : Block
         Its half-precision copy is on the GPU.
-    lane : TensorRun
+    lane : TensorMemory
         The memory to use; the lists are there until :meth:`finish` has been queued.
     """
 
-    def __init__(self, block: Block, lane: TensorRun) -> None:
+    def __init__(self, block: Block, lane: TensorMemory) -> None:
         self.block, self.lane = block, lane
-        block.n_distances += block.n_samples * len(lane.current)
+        block.n_distances += block.data.n_samples * len(block.used)
         self.scan = copy(lane.scan)
         self.scan.rows, self.scan.fp16_rows = block.data, block.data.fp16_rows
         block.record(("certify", id(lane)), self._certify)
@@ -79,7 +79,7 @@ class Listed:
         lane = self.lane
         changed = lane.changed_rows, lane.changed_old
         self.scan.pack(lane.current, lane.run_state)
-        self.scan.score_and_certify(self.block.assigned, *changed, lane.run_state)
+        self.scan.score_and_certify(self.block.labels, *changed, lane.run_state)
 
     def rows(self) -> NDArray[np.int32]:
         """Wait for the lists; return the rows that changed, then the ambiguous ones."""
@@ -88,7 +88,7 @@ class Listed:
             [N_CHANGED.value, N_AMBIGUOUS.value, N_UNRESOLVED.value, N_WIDE.value]
         ].tolist()
         self.n_changed, self.n_ambiguous, self.n_unresolved, n_wide = counts
-        self.n_wide = min(n_wide, (self.block.n_samples - self.n_ambiguous) // RECORD.value)
+        self.n_wide = min(n_wide, (self.block.data.n_samples - self.n_ambiguous) // RECORD.value)
         changed, ambiguous = values[SIZE:].reshape(2, -1)
         return np.concatenate([changed[: self.n_changed], ambiguous[: self.n_ambiguous]])
 
@@ -102,9 +102,9 @@ class Listed:
             [lane.changed_rows[:n_changed], self.scan.ambiguous[: self.n_ambiguous]]
         ).long()
         places = torch.arange(len(listed), dtype=torch.int32, device=listed.device)
-        where = torch.empty(block.n_samples, dtype=torch.int32, device=listed.device)
+        where = torch.empty(block.data.n_samples, dtype=torch.int32, device=listed.device)
         where[listed] = places
-        labels = block.assigned[listed]
+        labels = block.labels[listed]
         old = lane.changed_old.new_empty(len(listed))
         old[:n_changed] = lane.changed_old[:n_changed]
         lists = labels, places.clone(), old, lane.run_state
@@ -124,11 +124,11 @@ class Listed:
         queue_sorted_sums(
             X, fixed_point_grid, lane.cluster_sums.sorted_updates, lane.run_state, lane.sums
         )
-        block.assigned[listed] = labels
+        block.labels[listed] = labels
 
     def candidates(self, where: torch.Tensor) -> torch.Tensor:
         """Return the candidates of the ambiguous rows, and the records, which begin with a row."""
-        n, size = self.block.n_samples, RECORD.value * self.n_wide
+        n, size = self.block.data.n_samples, RECORD.value * self.n_wide
         found = self.scan.candidates
         found = torch.cat([found[: self.n_ambiguous], found[n - size : n]])
         records = found[self.n_ambiguous :].view(self.n_wide, RECORD.value * COUNT.value)
@@ -149,7 +149,7 @@ def step_listed(
     def begin(i: int) -> None:
         """Queue the first half of block i, if it exists."""
         if i < len(numbers):
-            lane = shared.lanes[i % len(shared.lanes)]
+            lane = shared.lanes[i % len(shared.lanes)].memory
             under_way.append(Listed(blocks[numbers[i]], lane))
             waiting.put((numbers[i], under_way[-1]))
 

@@ -7,31 +7,57 @@ from __future__ import annotations
 
 from itertools import accumulate
 from math import prod
+from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from lloydia.backends.cuda.runtime.launching import ceil_div
 
-__all__ = ["ALIGNED", "Arena", "Offsets", "aligned", "offsets_of_parts"]
+__all__ = [
+    "ALIGNED",
+    "NUMPY",
+    "VECTOR",
+    "Arena",
+    "Offsets",
+    "aligned",
+    "offsets_of_parts",
+    "part_of",
+]
 
-# The alignment of torch's tensors, and of parts, in bytes.
-ALIGNED = 512
+# The alignment of torch's tensors, and that of the longest vector that a thread loads, in bytes.
+ALIGNED, VECTOR = 512, 16
 
 # The kind of a part: dtype and shape.  Offsets: begin, size and kind of each part; the total size.
 Kind = tuple[torch.dtype, tuple[int, ...]]
 Offsets = tuple[dict[str, tuple[int, int, Kind]], int]
 
+# NumPy's names of the types that are read on the host.
+NUMPY = {
+    torch.int64: np.int64,
+    torch.int32: np.int32,
+    torch.uint8: np.uint8,
+    torch.float64: np.float64,
+}
 
-def aligned(size: int) -> int:
+
+def aligned(size: int, alignment: int = ALIGNED) -> int:
     """Return the bytes that a part of this size takes."""
-    return ceil_div(size, ALIGNED) * ALIGNED
+    return ceil_div(size, alignment) * alignment
 
 
-def offsets_of_parts(**parts: Kind) -> Offsets:
-    """Return the offsets of parts that follow each other."""
+def offsets_of_parts(first: int = 0, alignment: int = ALIGNED, **parts: Kind) -> Offsets:
+    """Return the offsets of parts that follow each other, from an offset on."""
     sizes = [dtype.itemsize * prod(shape) for dtype, shape in parts.values()]
-    *begins, size = accumulate(map(aligned, sizes), initial=0)
+    *begins, size = accumulate((aligned(size, alignment) for size in sizes), initial=first)
     return dict(zip(parts, zip(begins, sizes, parts.values()))), size
+
+
+def part_of(offsets: Offsets, name: str, copied: NDArray[np.uint8]) -> NDArray[Any]:
+    """Return a part of the first bytes of an arena, which were copied to the host."""
+    begin, size, (dtype, shape) = offsets[0][name]
+    return copied[begin : begin + size].view(NUMPY[dtype]).reshape(shape)
 
 
 class Arena:

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from lloydia.backends.cuda.runtime.arena import NUMPY
 from lloydia.backends.cuda.runtime.driver import driver, enter, refuse
 from lloydia.backends.cuda.runtime.launching import stream_of
 from lloydia.backends.cuda.runtime.own_device import current
@@ -20,13 +21,6 @@ __all__ = ["AsyncCopy"]
 SLOT_BYTES = 1 << 15
 # The driver's flag for an event without timing.
 UNTIMED = 2
-# The types that slots take.
-TYPES = {
-    torch.int64: np.int64,
-    torch.int32: np.int32,
-    torch.uint8: np.uint8,
-    torch.float64: np.float64,
-}
 
 
 class PinnedSlot:
@@ -132,12 +126,12 @@ class AsyncCopy:
         count, device = source.shape[0], source.device
         last = count if last is None else last
         size = source.nbytes // max(count, 1)
-        small = (last - first) * size <= SLOT_BYTES and source.dtype in TYPES
+        small = (last - first) * size <= SLOT_BYTES and source.dtype in NUMPY
         if not (small and is_here(device) and source.is_contiguous()):
             self._copy(source[first:last])
             return
         enter()
-        self.kind, self.shape = TYPES[source.dtype], (last - first, *source.shape[1:])
+        self.kind, self.shape = NUMPY[source.dtype], (last - first, *source.shape[1:])
         self.slot = PinnedSlot.of(device)
         address = source.data_ptr() + first * size
         self.slot.fetch(address, (last - first) * size, stream_of(device.index))

@@ -33,19 +33,8 @@ def on(name: str) -> AbstractContextManager:
 
 
 def on_own_device(part: T) -> T:
-    """Have the constructor and the public methods of a part of the data run on its device.
-
-    The constructor's arguments are X, the weights and the name of the device.
-    """
+    """Have the public methods of a class run on the GPU that is its attribute `device`."""
     own: Any = part
-    construct = own.__init__
-
-    @wraps(construct)
-    def constructor(self: Any, X: Any, weights: Any, device: str) -> None:
-        with current(place(device)):
-            construct(self, X, weights, device)
-
-    own.__init__ = constructor
     for name in dir(own):
         method = getattr(own, name)
         if isfunction(method) and not name.startswith("_"):

@@ -60,9 +60,9 @@ def nearest_of(rows: SeededRows, centers: torch.Tensor) -> torch.Tensor | None:
     if rows.low:
         grid = FixedPointGrid.of(rows, rows.grid, None)
         run = LowRun(rows, grid, centers, 1, False)
-        run.current.copy_(centers)
+        run.memory.current.copy_(centers)
         run.assign_once()
-        return run.labels
+        return run.memory.labels
     new = {"dtype": torch.int32, "device": rows.device}
     labels = torch.full((rows.n_samples,), -1, **new)
     # All rows change, and nothing reads the list of them.

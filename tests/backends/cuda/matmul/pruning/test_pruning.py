@@ -57,10 +57,10 @@ def counts_of(monkeypatch):
     counts, update = [], tensor_run.TensorRun.update
 
     def counted(run):
-        if run.pruning is not None and not run.run_state[state.STOPPED.value]:
+        if run.pruning is not None and not run.memory.run_state[state.STOPPED.value]:
             left_out, active_rows = (
-                run.run_state[state.N_PRUNED.value],
-                run.run_state[state.N_ACTIVE.value],
+                run.memory.run_state[state.N_PRUNED.value],
+                run.memory.run_state[state.N_ACTIVE.value],
             )
             assert int(left_out + active_rows) == run.rows.n_samples
             counts.append(int(left_out))
@@ -73,10 +73,10 @@ def counts_of(monkeypatch):
 
 def assert_enclosed(run):
     """Assert that bounds hold after an assignment; return them, and what they are of."""
-    X, C = (on_host(part).astype(np.longdouble) for part in (run.rows.X, run.current))
+    X, C = (on_host(part).astype(np.longdouble) for part in (run.rows.X, run.memory.current))
     scale = np.longdouble(float(run.rows.fp16_rows.numbers[0, 0]))
     far = np.sqrt((((X[:, None] - C) * scale) ** 2).sum(axis=2))
-    label = on_host(run.labels)
+    label = on_host(run.memory.labels)
     own = far[np.arange(len(X)), label]
     far[np.arange(len(X)), label] = np.inf
     upper, lower = on_host(run.pruning.bounds).astype(np.longdouble)
@@ -169,7 +169,8 @@ def test_what_is_between_iterations_makes_bounds_unknown():
     run.status(1)
     run.launch(2, 3, False)
     assert run.pruning.bounds_valid
-    for act in (run.assign, run.end, lambda: run.go_back(3), lambda: run.finish(run.sums, 4)):
+    again = lambda: run.finish(run.memory.sums, 4)  # noqa: E731
+    for act in (run.assign, run.end, lambda: run.go_back(3), again):
         run.pruning.bounds_valid = True
         act()
         assert not run.pruning.bounds_valid
@@ -217,8 +218,8 @@ def test_bounds_enclose_the_distances(monkeypatch, flavour, d, dtype):
     rows.start(C, "lloyd")
     run = rows.run
     run.pruning = Pruning(n, k, run.rows.device)
-    run.labels.zero_()
-    run.pruning.iterate(run, 1)
+    run.memory.labels.zero_()
+    run.pruning.iterate(run.memory, run.update, 1)
     upper, lower, own, others = assert_enclosed(run)
     # Some are known, but where the frame holds few of such rows.
     assert len(upper) > 0 or flavour == "wide"
@@ -236,14 +237,15 @@ def test_a_device_that_has_halted_reads_no_names():
     rows.start(X[:k].copy(), "lloyd")
     run = rows.run
     run.launch(1, 1, False)
-    run.run_state[state.STOPPED.value] = 1
+    run.memory.run_state[state.STOPPED.value] = 1
     run.pruning = Pruning(len(X), k, run.rows.device)
-    before = on_host(run.labels).copy()
+    before = on_host(run.memory.labels).copy()
     assert bool((run.pruning.largest == -1).all())
-    run.pruning.iterate(run, 1)
+    run.pruning.iterate(run.memory, run.update, 1)
     assert bool((run.pruning.largest == -1).all())
-    assert (on_host(run.labels) == before).all()
-    assert int(run.run_state[state.N_PRUNED.value]) == int(run.run_state[state.N_ACTIVE.value]) == 0
+    assert (on_host(run.memory.labels) == before).all()
+    counts = on_host(run.memory.run_state)
+    assert counts[state.N_PRUNED.value] == counts[state.N_ACTIVE.value] == 0
 
 
 @pytest.mark.parametrize("verbose", [0, 1])

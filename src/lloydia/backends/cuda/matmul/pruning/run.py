@@ -9,6 +9,7 @@ only where its canonical label is certain to stay.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Protocol
 
@@ -39,8 +40,8 @@ ROWS_PER_CHANGE = 128
 TRIED, WORTH = 32, 16
 
 
-class PrunedRun(IterationState, Protocol):
-    """What this module needs of a run; see :class:`matmul.run.TensorRun`."""
+class PrunedMemory(IterationState, Protocol):
+    """What this module needs of the memory of a run; see :class:`matmul.memory.TensorMemory`."""
 
     shape: tuple[int, int, int]
 
@@ -56,7 +57,6 @@ class PrunedRun(IterationState, Protocol):
     def changed_rows(self) -> torch.Tensor: ...
     @property
     def changed_old(self) -> torch.Tensor: ...
-    def update(self) -> None: ...
 
 
 class Pruning:
@@ -87,16 +87,16 @@ class Pruning:
         self.iterating, self.renewed = Recording(), 0
 
     @classmethod
-    def of(cls, run: PrunedRun) -> Pruning | None:
-        """Return the pruning of a run from here on; None if memory does not suffice."""
-        rows, (_, k, d) = run.rows, run.shape
-        center = 2 * padded(d) + 2 * HALF_NORM_WIDTH.value + 2 * d * run.current.itemsize
+    def of(cls, memory: PrunedMemory) -> Pruning | None:
+        """Return the pruning of a run from here on; None if the GPU has too little memory."""
+        rows, (_, k, d) = memory.rows, memory.shape
+        center = 2 * padded(d) + 2 * HALF_NORM_WIDTH.value + 2 * d * memory.current.itemsize
         needed = BYTES * rows.n_samples + k * center
         if free_bytes(rows.device, needed) < needed:
             return None
         try:
             # Allocates the scratch that iterations had from a plan until now.
-            run.scan.memory, run.cluster_sums.memory(rows)
+            memory.scan.memory, memory.cluster_sums.memory(rows)
             return cls(rows.n_samples, k, rows.device)
         except torch.OutOfMemoryError:
             return None
@@ -106,33 +106,34 @@ class Pruning:
         every = count * self.active_rows.numel()
         return self.iterating.times < self.renewed + TRIED or n_pruned * WORTH >= every
 
-    def iterate(self, run: PrunedRun, times: int) -> None:
-        """Queue iterations, which find their centres not packed."""
+    def iterate(self, memory: PrunedMemory, update: Callable[[], None], times: int) -> None:
+        """Queue iterations, which find their centres not packed and end with `update`."""
         if not self.bounds_valid:
             # Makes every row active.
             self.bounds[0].fill_(float("inf"))
             self.bounds[1].zero_()
             self.bounds_valid, self.renewed = True, self.iterating.times
-        self.iterating.do(partial(self._iterate, run), run.rows.device, times=times)
+        work = partial(self._iterate, memory, update)
+        self.iterating.do(work, memory.rows.device, times=times)
 
-    def _iterate(self, run: PrunedRun) -> None:
-        scan, run_state = run.scan, run.run_state
+    def _iterate(self, memory: PrunedMemory, update: Callable[[], None]) -> None:
+        rows, scan, run_state = memory.rows, memory.scan, memory.run_state
         fp16_rows, centers = scan.fp16_rows, scan.centers
-        lists = run.labels, run.changed_rows, run.changed_old
-        scan.pack(run.current, run_state)
+        lists = memory.labels, memory.changed_rows, memory.changed_old
+        scan.pack(memory.current, run_state)
         queue_largest_moves(
-            run.report, run.rows.n_features, fp16_rows.numbers, self.movements, self.largest,
+            memory.report, rows.n_features, fp16_rows.numbers, self.movements, self.largest,
             run_state,
         )  # fmt: skip
         queue_prune(
-            fp16_rows, centers, run.labels, self.movements, self.largest, self.bounds,
+            fp16_rows, centers, memory.labels, self.movements, self.largest, self.bounds,
             self.active_rows, run_state,
         )  # fmt: skip
         scan_active(scan, self.active_rows, run_state)
         certify_active(scan, self.bounds, self.active_rows, *lists, run_state)
         scan.nominate(run_state)
         scan.decide(
-            run.rows, run.current, scan.ambiguous, scan.unresolved, scan.candidates, *lists,
+            rows, memory.current, scan.ambiguous, scan.unresolved, scan.candidates, *lists,
             run_state,
         )  # fmt: skip
-        run.update()
+        update()
