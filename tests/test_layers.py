@@ -79,8 +79,8 @@ def test_imports_go_down(engine):
 
     def layer(name):
         own = name.removeprefix(package).split(".")[0]
-        # Protocols, switches and the table of kernels are below all, whoever has them.
-        last = name.endswith((".protocols", ".options", ".dispatch"))
+        # Protocols, switches and the choice of kernels are below all, whoever has them.
+        last = name.endswith((".protocols", ".options", ".dispatch", ".run_kinds"))
         return len(layers) if last else layers.index(own if own in layers else "engine")
 
     upward = [

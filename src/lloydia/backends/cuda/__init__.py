@@ -14,7 +14,8 @@ modules are.
 * :mod:`rows`: the rows in GPU memory, and what is measured of them.
 * :mod:`device_functions`: functions that kernels call; :mod:`runtime`: devices, streams and
   launches; :mod:`protocols`: the types that packages share; :mod:`dispatch`: the table of which
-  kernels run, with the reasons; :mod:`options`: switches, to find a fault or to measure what a
+  kernels run, with the reasons; :mod:`run_kinds`: the kinds of runs, by the number of features, and
+  what follows from each; :mod:`options`: switches, to find a fault or to measure what a
   mechanism brings.
 
 Terms:

@@ -17,7 +17,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from lloydia.backends.cuda.device_functions.run_state import LOW_DIM_FEATURES
 from lloydia.backends.cuda.rows.fixed_point_grid import FixedPointGrid
 from lloydia.backends.cuda.rows.found_grid import limbs_before, remember_limbs
 from lloydia.backends.cuda.rows.fp16_rows import Fp16Rows
@@ -25,6 +24,7 @@ from lloydia.backends.cuda.rows.frame import frame_of
 from lloydia.backends.cuda.rows.magnitudes import magnitudes, new_bounds, queue_bounds
 from lloydia.backends.cuda.rows.memory import needed_bytes
 from lloydia.backends.cuda.rows.totals import cost_limbs, join_cost, largest_term
+from lloydia.backends.cuda.run_kinds import run_kind
 from lloydia.backends.cuda.runtime.async_copy import AsyncCopy
 from lloydia.backends.cuda.runtime.devices import check_memory
 from lloydia.backends.cuda.runtime.launching import place
@@ -110,9 +110,8 @@ class Dataset:
         Of the centres; `dtype` is NumPy's.
     batch_size : int
         Of a batch: a data set by itself is the only one.
-    low : bool
-        Whether there are so few features that :mod:`low_dim` runs over the rows, else
-        :mod:`matmul`.
+    kind : RunKind
+        That of the runs over the rows.
     fp16_rows : Fp16Rows or None
         The half-precision copy, once there is one.
     in_range : bool
@@ -137,7 +136,7 @@ class Dataset:
         self.wide = WIDE[X.dtype]
         self.dtype = DTYPES[self.wide]
         self.n_samples, self.n_features = X.shape
-        self.low = self.n_features <= LOW_DIM_FEATURES
+        self.kind = run_kind(self.n_features)
         self.fp16_rows: Fp16Rows | None = None
         self.in_range = self.unchecked = False
         self._fixed_point_grid: FixedPointGrid | None = None
@@ -252,7 +251,7 @@ class Dataset:
         if self._fixed_point_grid is None and (expected := self.expected):
             assert self.fp16_rows is not None
             self._fixed_point_grid, self.unchecked = self.fp16_rows.fixed_point_grid(expected), True
-        return self.unchecked and not self.low
+        return self.unchecked and not self.kind.measures
 
     def confirm_guess(self) -> bool:
         """Return whether the guess was right; waits for the bounds of the rows."""
@@ -307,9 +306,9 @@ class Dataset:
         found, tol = self.variance, max(tolerance, 0.0)
         if found is None or not found.queued:
             # What a run of few features finds as it is launched is its own.
-            if found is None or self.low:
+            if found is None or self.kind.measures:
                 found = MeanVariance(self, self.fixed_point_grid, tol)
-            layout = Layout.of("variance", self.X, more=(*found.key, self.low))
+            layout = Layout.of("variance", self.X, more=(*found.key, self.kind.package))
             layout = layout._replace(parts=[self.X, *found.buffers])
             planned(partial(found.queue, self), self.device, layout)
             found.done()
@@ -355,7 +354,7 @@ class Dataset:
         self.X.copy_(X)
         variance, self.unchecked = self.variance, False
         self.forget_measurements()
-        if self.low:
+        if not self.kind.restarts:
             return False
         self.set_grid(self.magnitudes())
         if self._fixed_point_grid is not None:

@@ -2,7 +2,7 @@
 
 :func:`chosen` looks a stage up; code that launches kernels asks it, and ``lloydia info --shape``
 prints what it answers (:func:`choices`).  The first case of a stage whose condition holds is taken.
-The stage ``RUN`` is only printed: a run is chosen by ``Dataset.low``, with the same number.
+The stage ``RUN`` is that of :mod:`run_kinds`, which packages below this one ask as well.
 No choice changes a bit of any result.  Thresholds were measured on an H200.
 """
 
@@ -18,8 +18,8 @@ import triton
 
 from lloydia.backends.cuda import options
 from lloydia.backends.cuda.device_functions.fp16_scores import WIDEST_IN_REGISTERS, group_of
-from lloydia.backends.cuda.device_functions.run_state import LOW_DIM_FEATURES
 from lloydia.backends.cuda.rows.fp16_rows import padded
+from lloydia.backends.cuda.run_kinds import LOW_DIM, run_kind
 from lloydia.backends.cuda.runtime.launching import next_power
 from lloydia.backends.cuda.update.table_layout import Table
 
@@ -203,9 +203,9 @@ def adds_in_shared_memory(work: Work) -> bool:
 TABLE: dict[Stage, tuple[Case, ...]] = {
     Stage.RUN: (
         Case(
-            Kernels.LOW_DIM, lambda work: work.d <= LOW_DIM_FEATURES,
-            f"A row of at most {LOW_DIM_FEATURES} features stays in a thread's registers, and its "
-            "scores are sums of products with centres that all threads share.",
+            Kernels.LOW_DIM, lambda work: run_kind(work.d) is LOW_DIM,
+            f"A row of at most {LOW_DIM.max_features} features stays in a thread's registers, and "
+            "its scores are sums of products with centres that all threads share.",
         ),
         Case(
             Kernels.MATMUL, always,

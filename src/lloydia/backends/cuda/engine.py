@@ -49,7 +49,7 @@ class CUDA(Seeded, Engine):
         with on(device):
             data = place_rows(X, weights, device)
             # The rows are measured at once, unless a run or the storing of fp16_rows measures them.
-            if data.low and weights is not None:
+            if not data.kind.stores_fp16 and weights is not None:
                 data.ask()
         self.seeder = Seeds(data)
         self.data, self.device, self.name, self.dtype = data, data.device, data.name, data.dtype
@@ -84,9 +84,9 @@ class CUDA(Seeded, Engine):
 
     def _look(self) -> None:
         """Look at what a run has found of the rows, if anything was queued for it."""
-        its = self._iterations
-        # Of more features, what is queued with the start may be by a guess, too.
-        if its is not None and self.data.unchecked and (its.launched or not self.data.low):
+        its, data = self._iterations, self.data
+        # What is queued with a start may be by a guess, unless the first launch measures the rows.
+        if its is not None and data.unchecked and (its.launched or not data.kind.measures):
             its.check()
 
     def magnitudes(self) -> exact.Magnitudes:
@@ -127,13 +127,13 @@ class CUDA(Seeded, Engine):
             return False
         its = self._iterations
         with current(self.device):
-            if self.data.low:
+            if not self.data.kind.restarts:
                 self._iterations = None
             elif its is not None and not self._renewed:
                 self._recorded = recorded_facts(self.data, its.request)
             if not self.data.renew(X):
                 self._recorded = None
-        self._renewed = not self.data.low
+        self._renewed = self.data.kind.restarts
         return True
 
     def subset(self, rows: NDArray[np.int64], weights: NDArray[np.float64]) -> CUDA:

@@ -21,7 +21,7 @@ from lloydia.backends.cuda.protocols import Run
 from lloydia.backends.cuda.rows.fixed_point_grid import replicas
 from lloydia.backends.cuda.rows.found_grid import grid_found_on_device, limbs_before
 from lloydia.backends.cuda.rows.fp16_rows import padded
-from lloydia.backends.cuda.rows.memory import row_bytes
+from lloydia.backends.cuda.run_kinds import LOW_DIM
 from lloydia.backends.cuda.runtime.devices import check_memory
 from lloydia.backends.cuda.runtime.plans import overlap
 from lloydia.backends.cuda.update.mean_variance import MeanVariance
@@ -80,19 +80,22 @@ def request_run(
             data.start = start
     else:
         # Its own, whatever becomes of the caller's, if it may be needed again.
-        start = (np.array if data.low else np.asarray)(centers, dtype=data.dtype, order="C")
+        start = (np.array if data.kind.measures else np.asarray)(
+            centers, dtype=data.dtype, order="C"
+        )
     return RunRequest(start, empty_stops, max_iter, tolerance)
 
 
 def measures(data: Dataset) -> bool:
     """Return whether the next run begins with measuring."""
-    return data.low and not data.is_measured
+    return data.kind.measures and not data.is_measured
 
 
 def guesses(data: Dataset) -> bool:
     """Return whether the next run begins with storing the rows, for a grid that is guessed."""
     unknown = not data.is_measured and data.weights is None
-    return not data.low and unknown and data.fp16_rows is None and limbs_before(data.X) is not None
+    stores = data.kind.stores_fp16 and data.fp16_rows is None
+    return stores and unknown and limbs_before(data.X) is not None
 
 
 def recorded_facts(data: Dataset, request: RunRequest) -> tuple:
@@ -116,16 +119,16 @@ def build(data: Dataset, request: RunRequest) -> tuple[Run, int]:
         # It may be part of the last run's memory, which is given back.
         data.variance.part_with()
     data.unchecked = measures(data)
-    if data.low and not data.unchecked:
+    if data.kind.measures and not data.unchecked:
         data.magnitudes()
     lag = lag_of(data, request.k)
     per_batch = lag + 1
     stops = request.limited or request.tolerance == 0.0
-    if data.low and stops and data.n_samples > SMALL_FIT_ROWS:
+    if data.kind is LOW_DIM and stops and data.n_samples > SMALL_FIT_ROWS:
         # The device stops by itself: it may go on while the host looks at what was.
         lag += per_batch
     check_memory(needed_bytes(data, request.k, lag), data.device)
-    if data.low:
+    if data.kind is LOW_DIM:
         return _low_run(data, request, min(lag, request.max_iter) + 4, per_batch), lag
     if data.fp16_rows is None:
         # The device stores them while the host goes on.
@@ -166,7 +169,7 @@ def lag_of(data: Dataset, k: int) -> int:
     end is lost.
     """
     n, d = data.n_samples, data.n_features
-    if data.low:
+    if data.kind is LOW_DIM:
         microseconds = 4.0 + n * (4 * d + 8) / 3e6 + n * k * (d + 6) / 1e7
     else:
         microseconds = 40.0 + n * d / 5e5 + n * k * d / 2.3e8
@@ -200,15 +203,15 @@ def needed_bytes(data: Dataset, k: int, lag: int = 0) -> int:
     """Return the bytes that a run of k clusters takes, beside the rows."""
     d = data.n_features
     width = padded(d) if data.fp16_rows is None else 0
-    spare = 16 * SPARE if data.low else 0
-    return data.n_samples * row_bytes(d, width) + bytes_of_clusters(data, k, lag) + spare
+    spare = 16 * SPARE if data.kind is LOW_DIM else 0
+    return data.n_samples * data.kind.row_bytes(width) + bytes_of_clusters(data, k, lag) + spare
 
 
 def bytes_of_clusters(data: Dataset, k: int, lag: int = 0) -> int:
     """Return the bytes of them that belong to clusters."""
     n_limbs = data.grid.n_limbs if data.knows_magnitudes else LIMBS
     center = (lag + 5) * data.dtype.itemsize
-    if data.low:
+    if data.kind is LOW_DIM:
         center += 8 * n_limbs * replicas(data.n_samples, k)
     else:
         center += 8 * n_limbs + 4 + data.dtype.itemsize

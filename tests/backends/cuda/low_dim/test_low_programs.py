@@ -8,6 +8,7 @@ import torch
 import triton
 import triton.language as tl
 
+from lloydia.backends.cuda.device_functions.ptx.warp_lists import BLOCK, LISTS
 from lloydia.backends.cuda.device_functions.run_state import (
     ITERATION,
     N_CHANGED,
@@ -20,7 +21,6 @@ from lloydia.backends.cuda.low_dim.assign import assign_kernel
 from lloydia.backends.cuda.low_dim.center_table import table_size, tabulate_kernel
 from lloydia.backends.cuda.low_dim.grid import measure
 from lloydia.backends.cuda.low_dim.recheck import recheck_kernel
-from lloydia.backends.cuda.low_dim.row_lists import BLOCK, LISTS
 from lloydia.backends.cuda.low_dim.scores import TOGETHER
 from lloydia.backends.cuda.low_dim.stages import ITERATING, LAST
 from lloydia.backends.cuda.low_dim.table_sums import WORDS, copies_of

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from lloydia.backends import choose
+from lloydia.backends.cuda.device_functions.ptx.shared_table import all_ptx, all_operands
 from lloydia.backends.cuda.low_dim.table_sums import table_limbs
-from lloydia.backends.cuda.update.shared_table import all_asm, all_operands
 from lloydia.exact import sums
 from ptx import evaluate
 
@@ -67,7 +67,7 @@ def test_sums_after_every_iteration_are_those_of_the_host(kind, d, k, dtype, n, 
 def test_what_adds_all_values_of_a_row(count, takes):
     """The PTX that no interpreter runs: all values are added, and taken where that is asked."""
     apart, stride = 4, 4 * 4 * count
-    rng, ptx = np.random.default_rng(count), all_asm(count, apart, takes)
+    rng, ptx = np.random.default_rng(count), all_ptx(count, apart, takes)
     shared, expected = {}, np.zeros((5, count), dtype=np.int64)
     for _ in range(100):
         values = rng.integers(-(2**31), 2**31, count) >> rng.integers(0, 31, count)

@@ -13,13 +13,13 @@ import triton.language as tl
 from compiling import compiles, said_by
 from lloydia.backends import choose
 from lloydia.backends.cuda.dataset import place_rows
+from lloydia.backends.cuda.device_functions.ptx.limb_overflow import overflow_ptx
+from lloydia.backends.cuda.device_functions.ptx.shared_table import update_ptx
 from lloydia.backends.cuda.device_functions.run_state import N_CHANGED, SIZE, STOPPED
 from lloydia.backends.cuda.rows.fixed_point_grid import FixedPointGrid
 from lloydia.backends.cuda.runtime.launching import INTERPRETED, place
 from lloydia.backends.cuda.update import table_sums
 from lloydia.backends.cuda.update.bank_swizzle import bank_swizzled, places_of
-from lloydia.backends.cuda.update.limb_overflow import overflow_ptx
-from lloydia.backends.cuda.update.shared_table import update_ptx
 from lloydia.backends.cuda.update.table_layout import Table, Tiling
 from lloydia.backends.cuda.update.table_sums import (
     has_table,

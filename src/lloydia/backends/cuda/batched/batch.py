@@ -12,13 +12,12 @@ import torch
 from lloydia.backends.cuda.batched.rows import BatchRows, alike
 from lloydia.backends.cuda.batched.run import BatchRun, BatchStatus
 from lloydia.backends.cuda.dataset import MAX_ROWS
-from lloydia.backends.cuda.device_functions.run_state import LOW_DIM_FEATURES
 from lloydia.backends.cuda.matmul.scan import TensorScan
 from lloydia.backends.cuda.matmul.starting import queue_start
 from lloydia.backends.cuda.rows.distances import own_distances
 from lloydia.backends.cuda.rows.fp16_rows import padded
-from lloydia.backends.cuda.rows.memory import row_bytes
 from lloydia.backends.cuda.rows.totals import cost_limbs, join_cost
+from lloydia.backends.cuda.run_kinds import run_kind
 from lloydia.backends.cuda.runtime.async_copy import AsyncCopy
 from lloydia.backends.cuda.runtime.devices import free_bytes
 from lloydia.backends.cuda.runtime.launching import place
@@ -253,7 +252,7 @@ def batches(
     """
     home = place(device)
     there = isinstance(X, torch.Tensor) and X.device == home
-    if X.shape[2] <= LOW_DIM_FEATURES:
+    if not run_kind(X.shape[2]).in_batches:
         return
     size = largest_batch(X, k, home, copied=not (there and X.is_contiguous()))
     for first in range(0, len(X) if size > 1 else 0, size):
@@ -279,7 +278,7 @@ def _batch(
 def largest_batch(X: Any, k: int, device: torch.device, copied: bool) -> int:
     """Return how many items fit in the device's memory, and in what kernels count."""
     batch_size, n, d = X.shape
-    row = row_bytes(d, padded(d)) + (d * X.dtype.itemsize if copied else 0)
+    row = run_kind(d).row_bytes(padded(d)) + (d * X.dtype.itemsize if copied else 0)
     # Centres: their history, those in half precision, and sums of, as a rule, two limbs.
     each = n * row + k * (d + 1) * (8 * (SLOTS + 2) + 32) + BYTES_PER_ITEM
     free = free_bytes(device, batch_size * each)

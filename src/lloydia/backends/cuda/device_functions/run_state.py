@@ -19,7 +19,6 @@ from lloydia.backends.cuda.runtime.launching import COMPILED
 __all__ = [
     "ASSIGNED",
     "ITERATION",
-    "LOW_DIM_FEATURES",
     "N_ACTIVE",
     "N_AMBIGUOUS",
     "N_CHANGED",
@@ -61,10 +60,6 @@ N_PRUNED = tl.constexpr(10)
 SHIFT = tl.constexpr(12)
 SIZE = 16
 PITCH = tl.constexpr(SIZE)
-
-
-# With at most this many features rows stay in registers, and matrix units do not pay.
-LOW_DIM_FEATURES = 8
 
 
 @triton.jit

@@ -6,13 +6,18 @@ import triton
 import triton.language as tl
 
 from lloydia.backends.cuda.device_functions.feature_loads import features
+from lloydia.backends.cuda.device_functions.ptx.warp_lists import (
+    BLOCK,
+    append,
+    own_list,
+    write_counts,
+)
 from lloydia.backends.cuda.device_functions.run_state import (
     ITERATION,
     N_CHANGED,
     wait_for_previous_kernel,
 )
 from lloydia.backends.cuda.low_dim.center_table import frame_at
-from lloydia.backends.cuda.low_dim.row_lists import BLOCK, append, own_list, write_counts
 from lloydia.backends.cuda.low_dim.scores import certify, framed, line_of
 from lloydia.backends.cuda.low_dim.stages import is_active
 
@@ -64,7 +69,8 @@ def assign_kernel(
     cost : IN, int64
         See :mod:`stages`.
     changed_rows, changed_old, changed_new : OUT, int32 (n_lists room,)
-        The rows that changed, their old and their new labels, in the lists of :mod:`row_lists`.
+        The rows that changed, their old and their new labels, in the lists of
+        :mod:`device_functions.ptx.warp_lists`.
     n_changed : OUT, int32 (n_lists,)
         How many are in each list.
     ambiguous_rows, n_ambiguous : OUT

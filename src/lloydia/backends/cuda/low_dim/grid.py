@@ -11,32 +11,33 @@ import torch
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda.device_functions.barrier import leave
 from lloydia.backends.cuda.device_functions.exact_numbers import power_of_two
-from lloydia.backends.cuda.device_functions.run_state import LOW_DIM_FEATURES, STOPPED
+from lloydia.backends.cuda.device_functions.ptx.barrier import leave
+from lloydia.backends.cuda.device_functions.run_state import STOPPED
 from lloydia.backends.cuda.rows.found_grid import HEADROOM
 from lloydia.backends.cuda.rows.frame import write_frame
 from lloydia.backends.cuda.rows.magnitudes import magnitude
 from lloydia.backends.cuda.rows.totals import exponent_of
-from lloydia.backends.cuda.runtime.launching import INTERPRETED, stream_of
+from lloydia.backends.cuda.run_kinds import LOW_DIM
+from lloydia.backends.cuda.runtime.launching import INTERPRETED, next_power, stream_of
 
 __all__ = ["measure_kernel", "staging_of"]
 
-# Integers of an extent: a power of two.
-EXTENT = tl.constexpr(2 * LOW_DIM_FEATURES)
+# Bounds of all features, at most: a power of two.
+BOUNDS = tl.constexpr(2 * next_power(LOW_DIM.max_features or 0))
 
 # Of each device and stream, by its handle: what is queued there takes turns.
-_desks: dict[tuple[int, int], torch.Tensor] = {}
+_staging: dict[tuple[int, int], torch.Tensor] = {}
 
 
 def staging_of(device: torch.device) -> torch.Tensor:
     """Return where launches on the current stream meet: it is 0 between them."""
     where = (0, 0) if INTERPRETED else (device.index, stream_of(device.index))
-    staging = _desks.get(where)
+    staging = _staging.get(where)
     if staging is None:
-        zeros = torch.zeros(2 * LOW_DIM_FEATURES + 1, dtype=torch.int64, device=device)
+        zeros = torch.zeros(BOUNDS.value + 1, dtype=torch.int64, device=device)
         # Another thread may have been quicker.
-        staging = _desks.setdefault(where, zeros)
+        staging = _staging.setdefault(where, zeros)
     return staging
 
 
@@ -55,7 +56,7 @@ def raised(x, largest, below):
 
 @triton.jit
 def measure(X, n, bounds, d: tl.constexpr, ROWS: tl.constexpr):
-    """Raise `bounds` (2 d integers, 0 before) to the extent of this program's rows.
+    """Raise `bounds` (2 d integers, 0 before) to the magnitudes of this program's rows.
 
     As :func:`lloydia.backends.cuda.rows.magnitudes.magnitudes_kernel` does.
     """
@@ -83,7 +84,7 @@ def measure(X, n, bounds, d: tl.constexpr, ROWS: tl.constexpr):
 def copy_start(start, current, n_numbers, most, bounds, ROWS: tl.constexpr):
     """Make the start the current centres.
 
-    What has the bits of `most` or more, as float64, raises the extent to what is not finite.
+    What has the bits of `most` or more, as float64, raises the bounds to what is not finite.
     """
     double: tl.constexpr = start.dtype.element_ty == tl.float64
     infinite: tl.constexpr = 0x7FF0000000000000 if double else 0x7F800000
@@ -151,20 +152,20 @@ def measure_kernel(
     X, n, staging, zeros, n_zeros, bounds, bits, numbers, room, run_state, start, current, k, most,
     d: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
-    """Find the extent, the grid and the frame of all rows; adopt a start of k centres.
+    """Find the magnitudes, the grid and the frame of all rows; adopt a start of k centres.
 
     `staging` are 2 d + 1 integers, which are 0 before and after: the magnitudes that programs find,
     and the two halves of the last, where programs are counted.  Of the `zeros`, all but `bounds`,
-    `numbers` and `run_state` are 0 then.  `bounds` are 2 d + 1 integers: the extent, and the limbs
-    that the rows need.  Where there is no room for so many, or a row is not finite, or the start
-    not below `most`, the run is stopped before it begins.
+    `numbers` and `run_state` are 0 then.  `bounds` are 2 d + 1 integers: the magnitudes, and the
+    limbs that the rows need.  Where there is no room for so many, or a row is not finite, or the
+    start not below `most`, the run is stopped before it begins.
     """
     clean(zeros, n_zeros, ROWS)
     measure(X, n, staging, d, ROWS)
     copy_start(start, current, k * d, most, staging, ROWS)
     # The last program to come here knows what all have found, and writes over what they cleaned.
     if leave((staging + 2 * d).to(tl.pointer_type(tl.int32)), tl.num_programs(0)):
-        at = tl.arange(0, EXTENT)
+        at = tl.arange(0, BOUNDS)
         found = tl.load(staging + at, mask=at < 2 * d, volatile=True)
         tl.store(bounds + at, found, mask=at < 2 * d)
         needed = fix(X, n, staging, bits, numbers, d)
@@ -172,4 +173,4 @@ def measure_kernel(
         tl.store(run_state + STOPPED, ((needed == 0) | (needed > room)).to(tl.int32))
         # All threads have read what was found.
         tl.debug_barrier()
-        tl.store(staging + at, tl.zeros((EXTENT,), tl.int64), mask=at < 2 * d)
+        tl.store(staging + at, tl.zeros((BOUNDS,), tl.int64), mask=at < 2 * d)

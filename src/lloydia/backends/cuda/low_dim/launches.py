@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from lloydia.backends.cuda.device_functions.barrier import resident
+from lloydia.backends.cuda.device_functions.ptx.barrier import resident
 from lloydia.backends.cuda.low_dim.assign import assign_kernel
 from lloydia.backends.cuda.low_dim.center_table import tabulate_kernel
 from lloydia.backends.cuda.low_dim.grid import measure_kernel, staging_of

@@ -47,7 +47,7 @@ class LowMemory:
     run_state : int32 (SIZE,)
         See :mod:`lloydia.backends.cuda.device_functions.run_state`.
     arrivals : int32 (2,)
-        See :mod:`lloydia.backends.cuda.device_functions.barrier`.
+        See :mod:`lloydia.backends.cuda.device_functions.ptx.barrier`.
     no_limit : float64 (1,)
         0: the limit of a run that has none.
     report : int64 (n_slots, HEAD + k)
@@ -61,7 +61,7 @@ class LowMemory:
     table : float32 (table_size(k, d),)
         See :mod:`lloydia.backends.cuda.low_dim.center_table`.
     own_table : int32 (WORDS,), or empty
-        See :mod:`lloydia.backends.cuda.update.shared_table`.
+        See :mod:`lloydia.backends.cuda.device_functions.ptx.shared_table`.
     history : (n_slots, k, d)
         The centres after iteration i in slot i modulo n_slots.
     """

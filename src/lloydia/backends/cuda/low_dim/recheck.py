@@ -9,13 +9,13 @@ import triton
 import triton.language as tl
 
 from lloydia.backends.cuda.device_functions.feature_loads import features
+from lloydia.backends.cuda.device_functions.ptx.warp_lists import LISTS
 from lloydia.backends.cuda.device_functions.run_state import (
     ITERATION,
     N_CHANGED,
     N_RECHECKED,
     wait_for_previous_kernel,
 )
-from lloydia.backends.cuda.low_dim.row_lists import LISTS
 from lloydia.backends.cuda.low_dim.stages import is_active
 
 __all__ = ["recheck_kernel"]

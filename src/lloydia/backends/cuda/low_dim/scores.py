@@ -38,7 +38,8 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda.runtime.launching import COMPILED
+from lloydia.backends.cuda.device_functions.ptx.selection import max_of_three
+from lloydia.backends.cuda.device_functions.ptx.vector_loads import load_floats
 
 __all__ = ["FAR_ROW", "HEADER", "TOGETHER", "certify", "framed", "line_of", "margin", "pitch_of"]
 
@@ -61,37 +62,11 @@ def pitch(d):
     return -(-(d + 1) // 4) * 4
 
 
-@triton.constexpr_function
-def load_asm(count):
-    """Return the PTX that loads so many float32 numbers, four at a time."""
-    loads = [
-        f"ld.global.v4.f32 {{${i}, ${i + 1}, ${i + 2}, ${i + 3}}}, [${count}+{4 * i}];"
-        for i in range(0, count, 4)
-    ]
-    return "\n".join(loads)
-
-
-@triton.constexpr_function
-def load_operands(count):
-    """Return the constraints of the operands of :func:`load_asm`."""
-    return ",".join(["=f"] * count + ["l"])
-
-
 @triton.jit
 def center_of(table, j, d: tl.constexpr):
     """Return what the table has of a centre: features in the frame, and the start of its score."""
     COUNT: tl.constexpr = pitch(d)
-    at = table + HEADER + j * COUNT
-    if COMPILED:
-        return tl.inline_asm_elementwise(
-            load_asm(COUNT), load_operands(COUNT), [at], dtype=(tl.float32,) * COUNT,
-            is_pure=False, pack=1,
-        )  # fmt: skip
-    else:
-        center = ()
-        for f in tl.static_range(d + 1):
-            center = center + (tl.load(at + f),)
-        return center
+    return load_floats(table + HEADER + j * COUNT, COUNT)
 
 
 @triton.jit
@@ -126,17 +101,6 @@ def score_of(y, center, d: tl.constexpr):
     for f in tl.static_range(d):
         score = tl.fma(y[f], tl.full(y[0].shape, center[f], tl.float32), score)
     return score.to(tl.int32, bitcast=True)
-
-
-@triton.jit
-def max_of_three(a, b, c):
-    """Return the largest of three: since Hopper both are one instruction, if they stay together."""
-    if COMPILED:
-        return tl.inline_asm_elementwise(
-            "max.s32 $0, $1, $2; max.s32 $0, $0, $3;", "=&r,r,r,r", [a, b, c],
-            dtype=tl.int32, is_pure=True, pack=1,
-        )  # fmt: skip
-    return tl.maximum(tl.maximum(a, b), c)
 
 
 @triton.jit

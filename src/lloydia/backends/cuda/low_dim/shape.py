@@ -8,9 +8,9 @@ from functools import lru_cache
 import torch
 
 from lloydia.backends.cuda.device_functions.iteration_report import HEAD
+from lloydia.backends.cuda.device_functions.ptx.warp_lists import BLOCK, LISTS
 from lloydia.backends.cuda.device_functions.run_state import SIZE
 from lloydia.backends.cuda.low_dim.center_table import table_size
-from lloydia.backends.cuda.low_dim.row_lists import BLOCK, LISTS
 from lloydia.backends.cuda.low_dim.table_sums import TABLE_ROWS, WORDS, copies_of
 from lloydia.backends.cuda.low_dim.update import LISTS_TOGETHER
 from lloydia.backends.cuda.rows.fixed_point_grid import replicas
@@ -42,7 +42,7 @@ class LowShape:
     programs : int
         That assign rows.
     n_lists, room : int
-        Lists of rows, and entries of each: see :mod:`row_lists`.
+        Lists of rows, and entries of each: see :mod:`device_functions.ptx.warp_lists`.
     updaters : int
         Programs that move rows from sum to sum.
     copies : int

@@ -18,8 +18,8 @@ import triton
 import triton.language as tl
 
 from lloydia.backends.cuda.device_functions.exact_numbers import SHIFT, rint
+from lloydia.backends.cuda.device_functions.ptx.shared_table import add_all, read, reserve, write
 from lloydia.backends.cuda.runtime.launching import next_power
-from lloydia.backends.cuda.update.shared_table import add_all, read, reserve, write
 
 __all__ = [
     "RESERVE",

@@ -12,6 +12,7 @@ import triton.language as tl
 
 from lloydia.backends.cuda.device_functions.exact_numbers import product_error, rint
 from lloydia.backends.cuda.device_functions.feature_loads import features
+from lloydia.backends.cuda.device_functions.ptx.shared_table import own_table
 from lloydia.backends.cuda.device_functions.run_state import (
     ITERATION,
     STOPPED,
@@ -29,7 +30,6 @@ from lloydia.backends.cuda.low_dim.table_sums import (
     table_limbs,
     words_of,
 )
-from lloydia.backends.cuda.update.shared_table import own_table
 
 __all__ = ["LISTS_TOGETHER", "update_kernel"]
 

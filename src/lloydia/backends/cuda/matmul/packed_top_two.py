@@ -18,8 +18,14 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda.matmul.top_two import min_of_three, split_columns
-from lloydia.backends.cuda.runtime.launching import COMPILED
+from lloydia.backends.cuda.device_functions.ptx.selection import (
+    NAMES,
+    min_of_three,
+    nearest_above,
+    packed,
+    with_name,
+)
+from lloydia.backends.cuda.matmul.top_two import split_columns
 
 __all__ = [
     "RAISED",
@@ -27,20 +33,17 @@ __all__ = [
     "THREADS",
     "of_rows",
     "of_threads",
-    "packed",
     "packed_top_two_of",
     "slots_of",
     "unpacked",
-    "with_name",
 ]
 
 # The factor by which the bits of a score are multiplied to make room for a name.  Kernels take it
 # as an argument, so that the multiplication stays one: it runs in parallel with comparisons.
 RAISED = 16
 SHARE = tl.constexpr(RAISED)
-# Threads that share a row, and the number of names of column block and thread.
+# Threads that share a row; a name is a column block and a thread.
 THREADS = tl.constexpr(4)
-NAMES = tl.constexpr(32)
 # The highest bits of all scores, and the smallest score: the bits of 2, with room for bounds that
 # are a little lower.  (Scores begin at 4: :mod:`lloydia.exact.half_certificate`, "Range".)
 HIGHEST, SMALLEST_SCORE = tl.constexpr(0x40000000), 2.5
@@ -84,20 +87,6 @@ def min_of_some(values, FIRST: tl.constexpr, END: tl.constexpr, STEP: tl.constex
 
 
 @triton.jit
-def nearest_above(value, bound, nearest):
-    """Return the smaller of `nearest` and ``value - bound - 1``: one operation on Hopper.
-
-    A value that equals the bound wraps around to the largest integer.
-    """
-    if COMPILED:
-        return tl.inline_asm_elementwise(
-            "{ .reg .u32 above; add.u32 above, $1, $2; min.u32 $0, above, $3; }", "=r,r,r,r",
-            [value, ~bound, nearest], dtype=tl.uint32, is_pure=True, pack=1,
-        )  # fmt: skip
-    return tl.minimum(value + ~bound, nearest)
-
-
-@triton.jit
 def nearest_of(values, bound):
     """Return by how much the smallest of the values above a bound exceeds it, less one."""
     nearest = values[0] + ~bound
@@ -131,33 +120,12 @@ def of_threads(tiles, raised, SLOTS: tl.constexpr):
 
 
 @triton.jit
-def with_name(bound, name):
-    """Return a bound whose lowest bits are those of the name: one operation."""
-    if COMPILED:
-        return tl.inline_asm_elementwise(
-            "lop3.b32 $0, $1, $2, -32, 0xE4;", "=r,r,r", [bound, name],
-            dtype=tl.uint32, is_pure=True, pack=1,
-        )  # fmt: skip
-    return bound // NAMES * NAMES + name % NAMES
-
-
-@triton.jit
 def merged(slot, others, slot2, others2):
     """Return the best slot and the bound of all others, with names, of two partial results."""
     # The larger slot is one of the others.
     bound = min_of_three(others, others2, tl.maximum(slot, slot2))
     name = tl.where(slot2 < slot, others2, others)
     return tl.minimum(slot, slot2), with_name(bound, name)
-
-
-@triton.jit
-def packed(slot, others):
-    """Return two 32-bit numbers as one 64-bit number."""
-    if COMPILED:
-        return tl.inline_asm_elementwise(
-            "mov.b64 $0, {$1, $2};", "=l,r,r", [slot, others], dtype=tl.int64, is_pure=True, pack=1
-        )
-    return (others.to(tl.int64) << 32) | slot.to(tl.int64)
 
 
 @triton.jit

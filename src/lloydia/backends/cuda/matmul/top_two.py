@@ -17,7 +17,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda.runtime.launching import COMPILED
+from lloydia.backends.cuda.device_functions.ptx.selection import min_of_three
 
 __all__ = [
     "add_named_tile",
@@ -27,7 +27,6 @@ __all__ = [
     "crossed",
     "crossing",
     "end",
-    "min_of_three",
     "split_columns",
 ]
 
@@ -43,22 +42,6 @@ def begin(ROWS: tl.constexpr, PARTS: tl.constexpr, SLOTS: tl.constexpr):
     first = tl.full((ROWS, PARTS, 4), LAST, tl.int32)
     tile = tl.zeros((ROWS, PARTS, 4), tl.int32)
     return slots, first, first, tile
-
-
-@triton.jit
-def min_of_three(a, b, c):
-    """Return the minimum of three 32-bit integers, signed or not.
-
-    This is one instruction, if the compiler does not split it.
-    """
-    UNSIGNED: tl.constexpr = a.dtype == tl.uint32
-    if COMPILED:
-        return tl.inline_asm_elementwise(
-            "min.u32 $0, $1, $2; min.u32 $0, $0, $3;" if UNSIGNED
-            else "min.s32 $0, $1, $2; min.s32 $0, $0, $3;",
-            "=&r,r,r,r", [a, b, c], dtype=a.dtype, is_pure=True, pack=1,
-        )  # fmt: skip
-    return tl.minimum(tl.minimum(a, b), c)
 
 
 @triton.jit

@@ -25,6 +25,7 @@ from lloydia.backends.cuda.out_of_core.transfer_dtype import narrowest_dtype
 from lloydia.backends.cuda.protocols import Run
 from lloydia.backends.cuda.rows.fixed_point_grid import FixedPointGrid
 from lloydia.backends.cuda.rows.fp16_rows import Fp16Rows
+from lloydia.backends.cuda.run_kinds import LOW_DIM
 from lloydia.backends.cuda.runtime.recording import Recording
 from lloydia.backends.part import Step
 from lloydia.exact.certificate import max_scale_exponent, scale_of
@@ -81,7 +82,7 @@ class Shared:
         self.known = False
         self._grid = grid = FixedPointGrid.of(first, first.grid, None)
         centers = np.array(centers, dtype=first.dtype, order="C")
-        if first.low:
+        if first.kind is LOW_DIM:
             self._run = LowRun(first, grid, centers, 1, False)
             return
         first.use_grid(grid)
@@ -158,12 +159,12 @@ class Block:
         self.n_distances = self.n_rechecked = 0
         data.magnitudes()
         self.transfer_dtype = narrowest_dtype(X)
-        if data.low:
-            data.use_frame(shared_frame(data))
-        else:
+        if data.kind.stores_fp16:
             data.fp16_rows = Fp16Rows(data, shared.fp16_rows)
             self.scratch = data.fp16_rows.memory
             shared.fp16_rows = shared.fp16_rows or self.scratch
+        else:
+            data.use_frame(shared_frame(data))
         self.labels = torch.empty(len(X), dtype=torch.int32, device=data.device)
         self.recordings: dict[Hashable, Recording] = {}
         self.halving = self.halved = self.returns = False
@@ -252,7 +253,7 @@ class Block:
             queue_tally(run.memory.run_state, self.shared.counts)
 
         # What a run over few features launches, it plans by itself.
-        if self.returns and not self.data.low:
+        if self.returns and self.data.kind is not LOW_DIM:
             self.record((self.data.X.data_ptr(), absent is None, updates), work)
         else:
             work()

@@ -144,7 +144,7 @@ class OutOfCore(Passes):
         In a run two half-precision copies may be in progress, each with its own centres.
         """
         first = self.parts[0]
-        return bytes_of_clusters(first.data, k) * (1 if first.data.low else n_lanes)
+        return bytes_of_clusters(first.data, k) * (n_lanes if first.data.kind.stores_fp16 else 1)
 
     def _divided(self, halving: bool, clusters: int) -> Division:
         """Decide which rows stay; `halving` is whether half-precision copies may be used.

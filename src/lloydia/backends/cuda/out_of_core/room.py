@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import isqrt
 
-from lloydia.backends.cuda.device_functions.run_state import LOW_DIM_FEATURES
 from lloydia.backends.cuda.low_dim.run import SPARE
 from lloydia.backends.cuda.rows.fp16_rows import padded
-from lloydia.backends.cuda.rows.memory import WEIGHT, row_bytes
+from lloydia.backends.cuda.rows.memory import WEIGHT
+from lloydia.backends.cuda.run_kinds import LOW_DIM, run_kind
 from lloydia.data.chunks.memory import spell
 from lloydia.spelling import option
 
@@ -91,14 +91,15 @@ class Room:
         MemoryError
             There is too little memory for two blocks and the state of all rows.
         """
+        kind = run_kind(d)
         unused = int(UNUSED * free) + min(UNUSED_BYTES, free // 8)
-        each = AT_ONCE * d * itemsize + row_bytes(d, padded(d))
+        each = AT_ONCE * d * itemsize + kind.row_bytes(padded(d))
         if itemsize == 8:  # rows that were sent in a narrower type are converted
             each += d * itemsize
-        if d > LOW_DIM_FEATURES:
-            each += row_bytes(d, 0) + LISTED
+        if kind.stores_fp16:
+            each += kind.row_bytes(0) + LISTED
         fixed = min(MEASURING, free // 16)
-        if d <= LOW_DIM_FEATURES:
+        if kind is LOW_DIM:
             fixed += 16 * SPARE
         resident = n * (STATE + WEIGHT * weighted) + unused + fixed
         if rows is None:

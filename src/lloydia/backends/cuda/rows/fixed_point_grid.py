@@ -16,8 +16,8 @@ import triton
 import triton.language as tl
 
 from lloydia.backends.cuda.device_functions.exact_numbers import product_error, rint
-from lloydia.backends.cuda.device_functions.run_state import LOW_DIM_FEATURES
 from lloydia.backends.cuda.protocols import DataSetRows
+from lloydia.backends.cuda.run_kinds import run_kind
 from lloydia.backends.cuda.runtime.arena import Arena
 from lloydia.backends.cuda.runtime.launching import EXACT, ceil_div, launch, next_power, processors
 from lloydia.exact import sums as exact
@@ -82,7 +82,7 @@ class FixedPointGrid:
         """Copy a grid to the device, in one copy."""
         m = len(grid.exponents)
         # With more features there are no float32 scores.
-        frame = rows.frame() if m - 1 <= LOW_DIM_FEATURES else np.zeros(m)
+        frame = np.zeros(m) if run_kind(m - 1).stores_fp16 else rows.frame()
         both = np.concatenate([x.view(np.int64) for x in (grid.columns, frame, grid.exponents)])
         there = torch.from_numpy(both).to(rows.device, non_blocking=True)
         scaled = None

@@ -11,11 +11,11 @@ import torch
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda.device_functions.barrier import leave, resident, wait_for_all
 from lloydia.backends.cuda.device_functions.feature_loads import features
 from lloydia.backends.cuda.device_functions.iteration_report import CHANGED, EMPTY, HEAD
 from lloydia.backends.cuda.device_functions.lane_sums import add_limbs, shifts_of, zeros
-from lloydia.backends.cuda.device_functions.prefetch import prefetch
+from lloydia.backends.cuda.device_functions.ptx.barrier import leave, resident, wait_for_all
+from lloydia.backends.cuda.device_functions.ptx.prefetch import prefetch
 from lloydia.backends.cuda.device_functions.run_state import ASSIGNED, ITERATION, STOPPED
 from lloydia.backends.cuda.protocols import WholeRows
 from lloydia.backends.cuda.rows.distinct import n_missing, see
@@ -131,7 +131,7 @@ def add_cost(X, n, k, labels, centers, weights, out, bits, seen, arrivals, d: tl
     limbs, top, tiny = limbs_of(X, n, labels, centers, weights, exponent, bits, seen, d)
     tl.atomic_max(out + 4, top, sem="relaxed")
     tl.atomic_max(out + 6, tiny.to(tl.int64), sem="relaxed")
-    wait_for_all(arrivals, n_programs, 0)
+    wait_for_all(arrivals, n_programs)
     if seen is not None:
         see_remaining(labels, n, seen, k)
     largest = tl.load(out + 4, volatile=True).to(tl.float64, bitcast=True)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from lloydia.backends.cuda.device_functions.run_state import LOW_DIM_FEATURES
+from lloydia.backends.cuda.run_kinds import run_kind
 from lloydia.backends.cuda.runtime.devices import LITTLE, free_bytes
 from lloydia.backends.cuda.runtime.launching import place
 
-__all__ = ["WEIGHT", "fits", "needed_bytes", "row_bytes"]
+__all__ = ["WEIGHT", "fits", "needed_bytes"]
 
 # Bytes of a weight: the given one, and the scaled one.
 WEIGHT = 16
@@ -15,24 +15,12 @@ WEIGHT = 16
 CLUSTERS = 1.02
 
 
-def row_bytes(d: int, width: int) -> int:
-    """Return the bytes that a run takes for each row of d features.
-
-    These are a label, a distance and an entry in two lists, in four with few features.  With more:
-    also the sorted updates, the rechecks, and half-precision rows of this width (0 if they exist
-    already) with bounds.
-    """
-    if d <= LOW_DIM_FEATURES:
-        return 28
-    return 72 + (2 * width + 8 if width else 0)
-
-
 def needed_bytes(n: int, d: int, itemsize: int, copied: bool) -> int:
     """Return the least bytes that clustering n rows takes besides the array of rows.
 
     What depends on the number of clusters is left out; `copied` is whether rows are copied.
     """
-    return n * (row_bytes(d, d) + (d * itemsize if copied else 0))
+    return n * (run_kind(d).row_bytes(d) + (d * itemsize if copied else 0))
 
 
 def fits(n: int, d: int, itemsize: int, weighted: bool, name: str) -> bool:

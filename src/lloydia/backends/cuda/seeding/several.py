@@ -21,6 +21,7 @@ from lloydia.backends.cuda.protocols import RunRows
 from lloydia.backends.cuda.rows.distances import levels, pair_distances
 from lloydia.backends.cuda.rows.fixed_point_grid import FixedPointGrid
 from lloydia.backends.cuda.rows.totals import raise_to
+from lloydia.backends.cuda.run_kinds import LOW_DIM, RunKind
 from lloydia.backends.cuda.runtime.launching import EXACT, ceil_div, launch, next_power
 from lloydia.exact import sums as exact
 
@@ -34,11 +35,11 @@ class SeededRows(RunRows, RowsWithFp16, Protocol):
 
     Attributes
     ----------
-    low : bool
-        Whether there are so few features that :mod:`low_dim` assigns rows, else :mod:`matmul`.
+    kind : RunKind
+        Which kernels assign rows.
     """
 
-    low: bool
+    kind: RunKind
 
     def magnitudes(self) -> exact.Magnitudes:
         """Measure the rows; NaN is refused."""
@@ -57,7 +58,7 @@ def nearest_of(rows: SeededRows, centers: torch.Tensor) -> torch.Tensor | None:
     """
     if len(centers) == 1:
         return None
-    if rows.low:
+    if rows.kind is LOW_DIM:
         grid = FixedPointGrid.of(rows, rows.grid, None)
         run = LowRun(rows, grid, centers, 1, False)
         run.memory.current.copy_(centers)

@@ -16,12 +16,13 @@ import triton
 import triton.language as tl
 
 from lloydia.backends.cuda.device_functions.iteration_report import HEAD
-from lloydia.backends.cuda.device_functions.run_state import LOW_DIM_FEATURES, SIZE
+from lloydia.backends.cuda.device_functions.run_state import SIZE
 from lloydia.backends.cuda.protocols import DataSetRows, WholeRows
 from lloydia.backends.cuda.rows.distances import own_distances
 from lloydia.backends.cuda.rows.fixed_point_grid import FixedPointGrid, queue_gather
 from lloydia.backends.cuda.rows.low_cost import COST, queue_low_cost
 from lloydia.backends.cuda.rows.totals import cost_limbs, join_cost, largest_term, scaled
+from lloydia.backends.cuda.run_kinds import run_kind
 from lloydia.backends.cuda.runtime.async_copy import AsyncCopy
 from lloydia.backends.cuda.runtime.launching import EXACT, launch
 from lloydia.backends.cuda.update.means import queue_finish
@@ -167,8 +168,8 @@ class MeanVariance:
     @property
     def buffers(self) -> list[torch.Tensor]:
         """All memory that its launches use."""
-        # With few features D of each row needs no memory.
-        if not self.queued and self.D is None and self.d > LOW_DIM_FEATURES:
+        # With float32 scores D of each row needs no memory.
+        if not self.queued and self.D is None and run_kind(self.d).stores_fp16:
             self.D = self.memory.new_empty(self.n, dtype=torch.float64)
         given = [] if self.fixed_point_grid is None else self.fixed_point_grid.buffers
         more = self.D, self.bounds, self.weights

@@ -16,6 +16,23 @@ import triton
 import triton.language as tl
 
 from lloydia.backends.cuda.device_functions.lane_sums import shifts_of
+from lloydia.backends.cuda.device_functions.ptx.limb_overflow import (
+    add_overflow,
+    overflow_operands,
+    overflow_ptx,
+)
+from lloydia.backends.cuda.device_functions.ptx.shared_table import (
+    add,
+    entry,
+    operands,
+    own_table,
+    read,
+    read_long,
+    reserve,
+    update_long,
+    update_ptx,
+    write,
+)
 from lloydia.backends.cuda.device_functions.run_state import (
     N_CHANGED,
     STOPPED,
@@ -28,19 +45,6 @@ from lloydia.backends.cuda.dispatch import Kernels, Stage, Work, chosen
 from lloydia.backends.cuda.rows.fixed_point_grid import FixedPointGrid
 from lloydia.backends.cuda.runtime.launching import EXACT, INTERPRETED, ceil_div, launch, processors
 from lloydia.backends.cuda.update.bank_swizzle import bank_swizzled, places_of
-from lloydia.backends.cuda.update.limb_overflow import add_overflow, overflow_operands, overflow_ptx
-from lloydia.backends.cuda.update.shared_table import (
-    add,
-    entry,
-    operands,
-    own_table,
-    read,
-    read_long,
-    reserve,
-    update_long,
-    update_ptx,
-    write,
-)
 from lloydia.backends.cuda.update.table_layout import WORDS, Table, Tiling
 
 __all__ = ["has_table", "queue_table", "table_memory"]

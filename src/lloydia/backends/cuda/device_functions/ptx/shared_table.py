@@ -122,7 +122,7 @@ def add(table, at, values, mask):
 
 
 @triton.constexpr_function
-def all_asm(count, stride, takes):
+def all_ptx(count, stride, takes):
     """Return the PTX of :func:`add_all` for this many values.
 
     Additions are unconditional, so that the compiler may schedule them freely; the subtractions
@@ -141,7 +141,7 @@ def all_asm(count, stride, takes):
 
 @triton.constexpr_function
 def all_operands(count, takes):
-    """Return the constraints of the operands of :func:`all_asm`."""
+    """Return the constraints of the operands of :func:`all_ptx`."""
     return operands(count + (3 if takes else 1), 1)
 
 
@@ -158,7 +158,7 @@ def add_all(table, to, off, values, takes, STRIDE: tl.constexpr):
         if takes is not None:
             places = places + (table + 4 * off, takes.to(tl.int32))
         tl.inline_asm_elementwise(
-            all_asm(count, STRIDE, takes is not None), all_operands(count, takes is not None),
+            all_ptx(count, STRIDE, takes is not None), all_operands(count, takes is not None),
             places + values, dtype=tl.int32, is_pure=False, pack=1,
         )  # fmt: skip
     else:

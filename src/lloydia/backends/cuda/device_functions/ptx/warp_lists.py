@@ -23,7 +23,7 @@ WARP_NUMBER = tl.constexpr("mov.u32 $0, %tid.x; shr.u32 $0, $0, 5;")
 
 
 @triton.constexpr_function
-def append_asm(each, count):
+def append_ptx(each, count):
     """Return the PTX of :func:`append`: so many rows of a thread, so many numbers of each.
 
     All of it is skipped where no row of the warp is listed.
@@ -55,7 +55,7 @@ def append_asm(each, count):
 
 @triton.constexpr_function
 def operands_of(each, count):
-    """Return the constraints of the operands of :func:`append_asm`."""
+    """Return the constraints of the operands of :func:`append_ptx`."""
     return ",".join(["=&r"] * each + ["r"] * (each * (2 + count)) + ["l"] * (each * count))
 
 
@@ -86,7 +86,7 @@ def append(ends, mask, values, lists):
         for i in tl.static_range(count):
             every = every + (tl.full((ROWS,), 0, tl.int64) + lists[i].to(tl.int64),)
         return tl.inline_asm_elementwise(
-            append_asm(EACH, count), operands_of(EACH, count), (some, ends) + values + every,
+            append_ptx(EACH, count), operands_of(EACH, count), (some, ends) + values + every,
             dtype=tl.int32, is_pure=False, pack=EACH,
         )  # fmt: skip
     else:

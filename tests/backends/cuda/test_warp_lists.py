@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lloydia.backends.cuda.low_dim.row_lists import append_asm, operands_of
+from lloydia.backends.cuda.device_functions.ptx.warp_lists import append_ptx, operands_of
 from ptx import Thread
 
 LANES = 32
@@ -49,7 +49,7 @@ def test_rows_of_a_warp_are_appended_without_gaps(each, count, share):
         operands = list(map(int, operands))
         assert len(operands) == len(operands_of(each, count).split(","))
         thread = Lane(operands, memory, lane, masks)
-        thread.run(append_asm(each, count))
+        thread.run(append_ptx(each, count))
         assert [thread.get(f"${e}") for e in range(each)] == [end + masks.sum()] * each
     places = range(end, end + masks.sum())
     found = [[memory.pop(at + 4 * place) for at in lists] for place in places]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda.device_functions.barrier import THREADS
+from lloydia.backends.cuda.device_functions.ptx.barrier import THREADS
 from lloydia.backends.cuda.runtime.launching import COMPILED
 
 __all__ = ["prefetch"]

@@ -7,7 +7,7 @@ from typing import Any
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda.runtime.launching import INTERPRETED
+from lloydia.backends.cuda.runtime.launching import COMPILED, INTERPRETED
 
 __all__ = ["THREADS", "leave", "resident", "wait_for_all"]
 
@@ -38,14 +38,19 @@ COUNT_AND_WAIT = tl.constexpr(
 
 
 @triton.jit
-def wait_for_all(arrivals, n_programs, n_passed):
-    """Wait until every program has arrived here; `n_passed` counts the barriers before this one."""
+def wait_for_all(arrivals, n_programs):
+    """Wait until every program has arrived here; a launch does so once."""
     tl.debug_barrier()
     if n_programs > 1:
-        tl.inline_asm_elementwise(
-            COUNT_AND_WAIT, "=r,l,r", [arrivals, n_programs * (n_passed + 1)],
-            dtype=tl.int32, is_pure=False, pack=1,
-        )  # fmt: skip
+        if COMPILED:
+            tl.inline_asm_elementwise(
+                COUNT_AND_WAIT, "=r,l,r", [arrivals, n_programs],
+                dtype=tl.int32, is_pure=False, pack=1,
+            )  # fmt: skip
+        else:
+            tl.atomic_add(arrivals, 1, sem="release")
+            while tl.atomic_add(arrivals, 0, sem="acquire") < n_programs:
+                pass
         tl.debug_barrier()
 
 
