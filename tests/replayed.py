@@ -1,4 +1,4 @@
-"""Plans and series where there is no GPU: what a driver would be handed, an interpreter runs."""
+"""Recorded launches where there is no GPU: what a driver would be handed, an interpreter runs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 import torch
 
-from lloydia.backends.cuda.runtime import launching, plans, recording, series
+from lloydia.backends.cuda.runtime import launch_configs, launching, recording, relocation
 
 # Values of parameters are numbers of 64 bits: Python's, too, as the interpreter takes them.
 NUMBERS = {int: "i64", bool: "i64", float: "fp64"}
@@ -61,9 +61,9 @@ class Driver:
         launching.note([launching.Launch(compiled, grid, places, args)])
 
     def queue(self, some, times):
-        """Launch a series."""
+        """Launch a launch_configs."""
         for _ in range(times):
-            for _, number, *grid, _, _, first in some.heads.table.tolist():
+            for _, number, *grid, _, _, first in some.configs.table.tolist():
                 kernel, args, kinds, options = self.kernels[number]
                 values = iter(some.values[first:].tolist())
                 every = [
@@ -82,23 +82,25 @@ def argument(value, kind):
 
 
 def replay(monkeypatch):
-    """Have plans made and used as on a GPU; return what launches."""
+    """Have launches recorded and repeated as on a GPU; return what launches."""
     driver, note = Driver(), launching.noted
 
     def noted(work):
-        # Only planned work is launched by number: what else there is runs as it always does.
+        # Only recorded work is launched by number: what else there is runs as it always does.
         with monkeypatch.context() as patch:
             patch.setattr(launching, "INTERPRETED", False)
             patch.setattr(launching, "_queue_compiled", driver.launch)
             return note(work)
 
-    for module in (plans, recording):
+    for module in (relocation, recording):
         monkeypatch.setattr(module, "noted", noted)
         monkeypatch.setattr(module, "stream_of", lambda device: 0)
-    monkeypatch.setattr(plans, "_plans", {})
+    monkeypatch.setattr(relocation, "_recorded", {})
     monkeypatch.setattr(recording, "INTERPRETED", False)
-    monkeypatch.setattr(series, "function", lambda name: 0)
+    monkeypatch.setattr(launch_configs, "function", lambda name: 0)
     monkeypatch.setattr(
-        series.Series, "queue", lambda some, stream, times=1: driver.queue(some, times)
+        launch_configs.LaunchConfigs,
+        "queue",
+        lambda some, stream, times=1: driver.queue(some, times),
     )
     return driver

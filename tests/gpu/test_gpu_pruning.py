@@ -46,7 +46,7 @@ def test_runs_are_the_cpus(d, k, dtype, tol, weighted):
     parameters = {"init": X[:k].copy(), "n_init": 1, "tol": tol, "max_iter": 60}
     expected = KMeans(k, device="cpu", **parameters).fit(X, sample_weight=weights)
     there = torch.as_tensor(X).cuda()
-    # The second and third have plans, and are begun before anything is made of them.
+    # The second and third have recorded launches, and are begun before anything is made of them.
     for _ in range(3):
         model = KMeans(k, **parameters).fit(there, sample_weight=weights)
         assert answer(model) == answer(expected)

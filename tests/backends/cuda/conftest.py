@@ -50,10 +50,10 @@ def recorded(monkeypatch):
         log.append([x.data_ptr() if isinstance(x, torch.Tensor) else x for x in every])
         launch(executor, *args, **options)
 
-    def done(self, work, device, layout=None, times=1):
+    def done(self, work, device, buffer_map=None, times=1):
         for _ in range(times):
             log.clear()
-            do(self, work, device, layout)
+            do(self, work, device, buffer_map)
             queued.setdefault(self, []).append(list(log))
 
     monkeypatch.setattr(interpreter.GridExecutor, "__call__", told)

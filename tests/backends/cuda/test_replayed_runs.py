@@ -1,4 +1,4 @@
-"""Runs by plans that others have made, in other memory: the same bits, nothing launched by name."""
+"""Runs by launches that others have recorded, in other memory: the same bits."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_a_start_beside_the_rows_comes_with_the_first_iteration(driver, monkeypa
         queue(some, times)
 
     monkeypatch.setattr(driver, "queue", queued)
-    # Some starts are part of the rows: plans that tell memory apart by where it is bear that.
+    # Some starts are part of the rows: recorded launches know memory by its address.
     starts = [torch.clone, torch.clone, lambda part: part, torch.clone, lambda part: part]
     for rows, start in zip(torch.from_numpy(blobs(5 * N, D, "float32")).split(N), starts):
         calls.clear()
@@ -151,12 +151,12 @@ def test_a_tolerance_ends_runs_where_the_grid_is_found_guessed_and_guessed_wrong
     assert named[1] < named[0]
 
 
-# Those in which runs meet the plans of others that relocated rows, or were renewed.
+# Those in which runs meet the records of others that relocated rows, or were renewed.
 @pytest.mark.parametrize("seed", [7, 12, 13, 14])
 def test_runs_of_all_kinds_one_after_the_other(driver, seed):
     draw = np.random.default_rng(seed)
     d, dtype = (2, 12)[seed % 2], ("float32", "float64")[seed // 2 % 2]
-    # Few kinds, so that some meet plans of their own.
+    # Few kinds, so that some meet records of their own.
     ends, counts = draw.choice(4, 2, replace=False), draw.choice([1, 2, 5, 9], 2)
     engine, kept = None, []
     for _ in range(20 if d == 2 else 6):

@@ -28,7 +28,7 @@ from lloydia.backends.cuda.run_kinds import run_kind
 from lloydia.backends.cuda.runtime.async_copy import AsyncCopy
 from lloydia.backends.cuda.runtime.devices import check_memory
 from lloydia.backends.cuda.runtime.launching import place
-from lloydia.backends.cuda.runtime.plans import Layout, planned
+from lloydia.backends.cuda.runtime.relocation import BufferMap, replay
 from lloydia.backends.cuda.runtime.upload import to_device
 from lloydia.backends.cuda.update.mean_variance import MeanVariance
 from lloydia.backends.cuda.update.means import MAX_CENTERS_WITH_LIMIT
@@ -308,9 +308,9 @@ class Dataset:
             # What a run of few features finds as it is launched is its own.
             if found is None or self.kind.measures:
                 found = MeanVariance(self, self.fixed_point_grid, tol)
-            layout = Layout.of("variance", self.X, more=(*found.key, self.kind.package))
-            layout = layout._replace(parts=[self.X, *found.buffers])
-            planned(partial(found.queue, self), self.device, layout)
+            buffer_map = BufferMap.of("variance", self.X, more=(*found.key, self.kind.package))
+            buffer_map = buffer_map.with_buffers(*found.buffers)
+            replay(partial(found.queue, self), self.device, buffer_map)
             found.done()
             if self.variance is None:
                 self.variance = found

@@ -23,7 +23,7 @@ from lloydia.backends.cuda.rows.found_grid import grid_found_on_device, limbs_be
 from lloydia.backends.cuda.rows.fp16_rows import padded
 from lloydia.backends.cuda.run_kinds import LOW_DIM
 from lloydia.backends.cuda.runtime.devices import check_memory
-from lloydia.backends.cuda.runtime.plans import overlap
+from lloydia.backends.cuda.runtime.relocation import overlap
 from lloydia.backends.cuda.update.mean_variance import MeanVariance
 from lloydia.backends.engine import NEVER, UNLIMITED
 

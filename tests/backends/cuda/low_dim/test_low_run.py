@@ -249,15 +249,15 @@ def test_iterations_are_passed_over_on_the_own_device(monkeypatch):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_a_desk_is_left_as_it_was_found(dtype):
-    X, desk = blobs(300, 8, dtype), low_grid.staging_of(torch.device("cpu"))
+def test_a_staging_is_left_as_it_was_found(dtype):
+    X, staging = blobs(300, 8, dtype), low_grid.staging_of(torch.device("cpu"))
     refused = X.copy()
     refused[7, 5] = np.nan
     for rows in (X, refused, X):
         with pytest.raises(ValueError, match="NaN") if rows is refused else nullcontext():
             KMeans(3, device="cuda", init=X[:3]).fit(rows)
-        assert low_grid.staging_of(torch.device("cpu")) is desk
-        assert not desk.any()
+        assert low_grid.staging_of(torch.device("cpu")) is staging
+        assert not staging.any()
 
 
 @pytest.fixture
@@ -266,30 +266,30 @@ def streams(monkeypatch):
     current = {0: 5, 1: 5}
     monkeypatch.setattr(low_grid, "INTERPRETED", False)
     monkeypatch.setattr(low_grid, "stream_of", current.get)
-    monkeypatch.setattr(low_grid, "_desks", {})
+    monkeypatch.setattr(low_grid, "_staging", {})
     monkeypatch.setattr(torch, "zeros", lambda size, **about: np.zeros(size))
     return current
 
 
-def test_what_does_not_take_turns_meets_at_desks_of_its_own(streams):
-    def desks():
+def test_what_does_not_take_turns_meets_at_staging_of_its_own(streams):
+    def buffers():
         return [low_grid.staging_of(torch.device("cuda", number)) for number in (0, 1, 0)]
 
-    first, second, again = desks()
+    first, second, again = buffers()
     assert first is again
     assert first is not second
     streams[0] = 6
-    third, *_ = desks()
+    third, *_ = buffers()
     assert third is not first
     streams[0] = 5
-    assert desks()[0] is first
+    assert buffers()[0] is first
 
 
-def test_two_threads_meet_at_one_desk(streams, monkeypatch):
+def test_two_threads_meet_at_one_staging(streams, monkeypatch):
     device, quicker = torch.device("cuda", 0), []
 
     def zeros(size, **about):
-        if not quicker:  # While one makes a desk, another does.
+        if not quicker:  # While one makes a staging, another does.
             quicker.append(None)
             quicker[0] = low_grid.staging_of(device)
         return np.zeros(size)
@@ -302,16 +302,16 @@ def test_two_threads_meet_at_one_desk(streams, monkeypatch):
 @pytest.mark.parametrize("n_zeros", [150, 7 * 512, 20 * 512 + 13])
 def test_any_programs_measure_the_same_and_clean_all_but_that(n_zeros, d):
     X = torch.from_numpy(blobs(3000, d, "float64"))
-    m, desk, found = d + 1, torch.zeros(17, dtype=torch.int64), []
+    m, staging, found = d + 1, torch.zeros(17, dtype=torch.int64), []
     bounds, run_state = slice(5 * m, 7 * m), slice(8 * m, 8 * m + 4)
     for programs in (1, 2, 7):
         memory, current = torch.full((n_zeros + 8,), -1), torch.empty_like(X[:4])
         low_grid.measure_kernel[(programs, 1, 1)](
-            X, len(X), desk, memory, n_zeros, memory[bounds], sums.bits_a_limb(len(X)),
+            X, len(X), staging, memory, n_zeros, memory[bounds], sums.bits_a_limb(len(X)),
             memory[: 5 * m], 3, memory[run_state].view(torch.int32), X[:4].clone(), current, 4,
             dataset.INFINITE, d=d, ROWS=512,
         )  # fmt: skip
-        assert not desk.any()
+        assert not staging.any()
         assert (current == X[:4]).all()
         assert (memory[n_zeros:] == -1).all()
         assert not memory[run_state.start : n_zeros].any()

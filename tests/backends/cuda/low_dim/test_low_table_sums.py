@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lloydia.backends import choose
-from lloydia.backends.cuda.device_functions.ptx.shared_table import all_ptx, all_operands
+from lloydia.backends.cuda.device_functions.ptx.shared_table import all_operands, all_ptx
 from lloydia.backends.cuda.low_dim.table_sums import table_limbs
 from lloydia.exact import sums
 from ptx import evaluate

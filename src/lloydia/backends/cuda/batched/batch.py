@@ -21,8 +21,8 @@ from lloydia.backends.cuda.run_kinds import run_kind
 from lloydia.backends.cuda.runtime.async_copy import AsyncCopy
 from lloydia.backends.cuda.runtime.devices import free_bytes
 from lloydia.backends.cuda.runtime.launching import place
-from lloydia.backends.cuda.runtime.plans import Layout
 from lloydia.backends.cuda.runtime.recording import Recording
+from lloydia.backends.cuda.runtime.relocation import BufferMap
 from lloydia.backends.cuda.runtime.upload import to_device
 from lloydia.backends.cuda.update.cluster_sums import ClusterSums
 from lloydia.backends.cuda.update.means import queue_finish
@@ -85,7 +85,7 @@ class Batch:
         self.ending: AsyncCopy | None = None
         self.final: AsyncCopy | None = None
 
-    # What plans have memory of their own for.
+    # Recorded launches have scratch of their own instead of these.
 
     @cached_property
     def scan(self) -> TensorScan:
@@ -141,24 +141,24 @@ class Batch:
         run = self.run
         self.scan.scan(run.current, run.labels, run.changed_rows, run.changed_old, run.run_state)
 
-    def _scanning(self) -> Layout:
+    def _scanning(self) -> BufferMap:
         """Return what the launches of an assignment depend on."""
-        return Layout.of(
+        return BufferMap.of(
             "scan of all", self.rows.X, self.rows.fp16_rows, self.run,
             scratch=lambda: self.scan.memory,
         )  # fmt: skip
 
-    def _updating(self) -> Layout:
+    def _updating(self) -> BufferMap:
         """Return what the launches of an update depend on."""
         X, fixed_point_grid = self.rows.X, self.rows.fixed_point_grid
-        layout = Layout.of(
+        buffer_map = BufferMap.of(
             "update of all",
             X,
             fixed_point_grid,
             self.run,
             scratch=lambda: self.cluster_sums.memory(self.rows),
         )
-        return layout._replace(parts=[self.run.sums, *layout.parts])
+        return buffer_map.with_buffers(self.run.sums)
 
     def _update(self) -> None:
         """Queue what follows it: sums and centres."""

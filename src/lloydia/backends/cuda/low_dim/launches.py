@@ -30,7 +30,7 @@ from lloydia.backends.cuda.runtime.launching import (
     next_power,
     processors,
 )
-from lloydia.backends.cuda.runtime.plans import Layout
+from lloydia.backends.cuda.runtime.relocation import BufferMap
 from lloydia.backends.cuda.update.mean_variance import MeanVariance
 from lloydia.exact import sums as exact
 
@@ -81,7 +81,9 @@ class LowLaunches:
         grid = self.fixed_point_grid
         return self.memory.arena.numbers if grid is None else grid.numbers
 
-    def layout(self, names: tuple[str, ...], host: torch.Tensor | None, measures: bool) -> Layout:
+    def buffer_map(
+        self, names: tuple[str, ...], host: torch.Tensor | None, measures: bool
+    ) -> BufferMap:
         """Return what the launches of works of these names depend on."""
         rows, memory, fixed_point_grid = self.rows, self.memory, self.fixed_point_grid
         X, start = rows.X, memory.start
@@ -100,7 +102,7 @@ class LowLaunches:
         if self.variance is not None:
             key += "variance", self.variance.key
             parts = [*self.variance.buffers, *parts]
-        return Layout(key, parts if host is None else [*parts, host])
+        return BufferMap(key, parts if host is None else [*parts, host])
 
     # -- the kernels ---------------------------------------------------------------------------
 

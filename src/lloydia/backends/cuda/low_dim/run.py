@@ -21,7 +21,7 @@ from lloydia.backends.cuda.low_dim.stages import AT_LIMIT, LAST
 from lloydia.backends.cuda.protocols import RunRows
 from lloydia.backends.cuda.rows.fixed_point_grid import FixedPointGrid
 from lloydia.backends.cuda.runtime.async_copy import AsyncCopy
-from lloydia.backends.cuda.runtime.plans import planned_times
+from lloydia.backends.cuda.runtime.relocation import replay_times
 from lloydia.backends.cuda.update.all_reduce import queue_write_message
 from lloydia.backends.cuda.update.mean_variance import MeanVariance
 from lloydia.backends.cuda.update.means import queue_finish
@@ -122,7 +122,7 @@ class LowRun:
         self.tabulated = False
 
     def assign_once(self) -> None:
-        """Queue an assignment by a run that does nothing else: it makes no plan."""
+        """Queue an assignment by a run that does nothing else: it records nothing."""
         self.launches.tabulate()
         self.launches.assign(LAST)
 
@@ -188,8 +188,8 @@ class LowRun:
     def _do(self, works: list[Work], host: torch.Tensor | None) -> None:
         """Queue works; what is read back goes to the host's memory, if there is any."""
         names, each, times = zip(*works)
-        layout = self.launches.layout(names, host, self._measures())
-        planned_times(each, times, self.rows.device, layout)
+        buffer_map = self.launches.buffer_map(names, host, self._measures())
+        replay_times(each, times, self.rows.device, buffer_map)
 
     @property
     def queued_work(self) -> tuple:

@@ -1,7 +1,7 @@
 """Runs with more than 8 features: scores by matrix units, exact distances where needed.
 
-* :mod:`run` queues a run, in its :mod:`memory`, from a :mod:`starting` point; :mod:`layouts` say
-  what recordings of its launches depend on.
+* :mod:`run` queues a run, in its :mod:`memory`, from a :mod:`starting` point; :mod:`buffer_maps`
+  say what recordings of its launches depend on.
 * :mod:`fp16_centers` stores centres in half precision.  :mod:`scan` computes scores into
   :mod:`scan_buffers` and keeps the best two of each row with :mod:`top_two`.  With at most 64
   features and 256 centres :mod:`resident_scan` does it with :mod:`packed_top_two` (on Hopper

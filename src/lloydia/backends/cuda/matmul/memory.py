@@ -14,7 +14,7 @@ from lloydia.backends.cuda.matmul.scan import RowsWithFp16, TensorScan
 from lloydia.backends.cuda.protocols import RunRows
 from lloydia.backends.cuda.runtime.arena import Arena, Offsets, offsets_of_parts
 from lloydia.backends.cuda.runtime.async_copy import AsyncCopy
-from lloydia.backends.cuda.runtime.plans import CLEAN
+from lloydia.backends.cuda.runtime.relocation import ZEROED_BYTES
 from lloydia.backends.cuda.update.cluster_sums import ClusterSums, SummedRows
 
 __all__ = ["TensorMemory", "TensorRows"]
@@ -24,7 +24,7 @@ __all__ = ["TensorMemory", "TensorRows"]
 def layout_of(n: int, shape: tuple[int, int, int], n_limbs: int, wide: torch.dtype) -> Offsets:
     """Return the offsets of the tensors of a :class:`TensorMemory` for n rows."""
     n_slots, k, d = shape
-    whole, long, clean = torch.int32, torch.int64, (torch.uint8, (CLEAN,))
+    whole, long, clean = torch.int32, torch.int64, (torch.uint8, (ZEROED_BYTES,))
     return offsets_of_parts(
         report=(long, (n_slots, HEAD.value + k)), run_state=(whole, (SIZE,)), scan=clean,
         update=clean, sums=(long, (1, n_limbs, k, d + 1)), history=(wide, shape),

@@ -11,18 +11,18 @@ from numpy.typing import NDArray
 
 from lloydia.backends.cuda.device_functions.run_state import ITERATION, STOPPED
 from lloydia.backends.cuda.dispatch import Kernels, Stage, Work, chosen
-from lloydia.backends.cuda.matmul.layouts import (
-    iteration_layout,
-    scan_layout,
-    start_layout,
-    update_layout,
+from lloydia.backends.cuda.matmul.buffer_maps import (
+    iteration_buffers,
+    scan_buffers,
+    start_buffers,
+    update_buffers,
 )
 from lloydia.backends.cuda.matmul.memory import TensorMemory, TensorRows
 from lloydia.backends.cuda.matmul.pruning.run import ROWS_PER_CHANGE, Pruning
 from lloydia.backends.cuda.matmul.starting import Start, queue_start
 from lloydia.backends.cuda.rows.ending import Ending
-from lloydia.backends.cuda.runtime.plans import planned, planned_steps
 from lloydia.backends.cuda.runtime.recording import Recording
+from lloydia.backends.cuda.runtime.relocation import replay, replay_steps
 from lloydia.backends.cuda.runtime.upload import put
 from lloydia.backends.cuda.update.all_reduce import queue_write_message
 from lloydia.backends.cuda.update.means import NOT_PACKED, queue_finish
@@ -119,7 +119,7 @@ class TensorRun:
         else:
             start = Start(self.memory.history[0], None)
             put(centers, start.centers)
-        planned(partial(self._queue_start, start), rows.device, start_layout(self.memory, start))
+        replay(partial(self._queue_start, start), rows.device, start_buffers(self.memory, start))
 
     def _queue_start(self, start: Start | None) -> None:
         """Queue a start, if there is one."""
@@ -189,26 +189,26 @@ class TensorRun:
         # The device is busy while the host waits for the grid.
         self.assign()
         self.memory.limit = self.rows.limit(self.tolerance, self.memory.shape[1])
-        self.updating.do(self.update, self.rows.device, partial(update_layout, self.memory))
-        self.starting = self.iterating = self.scanning.then(self.updating)
+        self.updating.do(self.update, self.rows.device, partial(update_buffers, self.memory))
+        self.starting = self.iterating = self.scanning.followed_by(self.updating)
 
     def _queue_first(self, start: Start | None) -> None:
-        """Queue the first iteration by one plan, with the start unless that was queued."""
+        """Queue the first iteration by one record, with the start unless that was queued."""
         rows = self.rows
         memory = self.memory
         memory.limit = rows.limit(self.tolerance, memory.shape[1])
-        # All in the memory of one plan: the end of an iteration may write what a scan reads.
+        # All with the scratch of one record: the end of an iteration may write what a scan reads.
         assert rows.fp16_rows is not None
         memory.packs_next = chosen(Stage.PACKING, self.work).kernels is Kernels.WITH_UPDATE
         works = partial(self._queue_start, start), self._pack, self._assign, self.update
-        layout = iteration_layout(memory)
+        buffer_map = iteration_buffers(memory)
         if start is not None:
-            layout = layout.after(start_layout(memory, start))
-        scan, assignment, first, packs_next = planned_steps(works, rows.device, layout, STEPS)
-        self.scanning.did(scan)
-        self.assigning.did(assignment)
-        self.starting.did(first)
-        self.iterating.did(packs_next if memory.packs_next else first)
+            buffer_map = buffer_map.after(start_buffers(memory, start))
+        scan, assignment, first, packs_next = replay_steps(works, rows.device, buffer_map, STEPS)
+        self.scanning.set(scan)
+        self.assigning.set(assignment)
+        self.starting.set(first)
+        self.iterating.set(packs_next if memory.packs_next else first)
 
     def _ask(self) -> None:
         """Queue the copy of the rows' bounds, if those are to be looked at."""
@@ -243,7 +243,7 @@ class TensorRun:
     def assign(self) -> None:
         """Queue an assignment."""
         self._forget_bounds()
-        self.scanning.do(self._scan, self.rows.device, partial(scan_layout, self.memory))
+        self.scanning.do(self._scan, self.rows.device, partial(scan_buffers, self.memory))
 
     def _scan(self) -> None:
         """Queue an assignment; rows that change are listed."""

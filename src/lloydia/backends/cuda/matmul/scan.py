@@ -39,7 +39,7 @@ from lloydia.backends.cuda.protocols import Rows, WholeRows
 from lloydia.backends.cuda.rows.fp16_frame import NUMBERS
 from lloydia.backends.cuda.rows.fp16_rows import UNIT, Fp16Rows
 from lloydia.backends.cuda.runtime.launching import ceil_div, launch
-from lloydia.backends.cuda.runtime.plans import Scratch, tensors_of
+from lloydia.backends.cuda.runtime.relocation import Scratch, tensors_of
 
 __all__ = ["TensorScan", "top_two"]
 

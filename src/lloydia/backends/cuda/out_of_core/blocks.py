@@ -36,7 +36,7 @@ __all__ = ["Block", "Shared"]
 class Unrecorded:
     """Work that is recorded by the block, with what goes before and after it."""
 
-    def do(self, work: Any, device: torch.device, layout: Any = None) -> None:
+    def do(self, work: Any, device: torch.device, buffer_map: Any = None) -> None:
         """Queue the work."""
         work()
 

@@ -12,7 +12,7 @@ from lloydia.backends.cuda.rows.distances import own_distances
 from lloydia.backends.cuda.rows.totals import cost_limbs, join_cost
 from lloydia.backends.cuda.runtime.async_copy import AsyncCopy
 from lloydia.backends.cuda.runtime.launching import ceil_div
-from lloydia.backends.cuda.runtime.plans import Layout, planned
+from lloydia.backends.cuda.runtime.relocation import BufferMap, replay
 
 __all__ = ["Ending"]
 
@@ -36,9 +36,9 @@ class Ending:
         found = torch.zeros(LIMBS + 1 + ceil_div(self.k, 2), dtype=torch.int64, device=rows.device)
         D = torch.empty(self.n, dtype=torch.float64, device=rows.device)
         parts = [x for x in (labels, centers, found, D, rows.weights) if x is not None]
-        layout = Layout.of("ending", rows.X, more=(self.k, rows.weights is None))
+        buffer_map = BufferMap.of("ending", rows.X, more=(self.k, rows.weights is None))
         work = partial(queue_ending, rows, labels, centers, found, D)
-        planned(work, rows.device, layout._replace(parts=[rows.X, *parts]))
+        replay(work, rows.device, buffer_map.with_buffers(*parts))
         self.found = AsyncCopy(found)
 
     def __float__(self) -> float:

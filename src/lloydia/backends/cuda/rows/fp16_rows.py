@@ -28,7 +28,7 @@ from lloydia.backends.cuda.rows.magnitudes import (
 from lloydia.backends.cuda.rows.totals import raise_to
 from lloydia.backends.cuda.runtime.arena import Arena, Offsets, offsets_of_parts
 from lloydia.backends.cuda.runtime.launching import EXACT, ceil_div, launch, next_power, processors
-from lloydia.backends.cuda.runtime.plans import Layout, planned
+from lloydia.backends.cuda.runtime.relocation import BufferMap, replay
 
 __all__ = [
     "GROW",
@@ -235,12 +235,12 @@ class Fp16Rows:
         self.alignments: tuple[int, ...] = ()
         if memory is not None:
             self.memory = tuple(part[:n] for part in memory)
-        planned(partial(self._queue, bounds), rows.device, self._layout(bounds))
+        replay(partial(self._queue, bounds), rows.device, self._buffer_map(bounds))
 
-    def _layout(self, bounds: torch.Tensor | None) -> Layout:
+    def _buffer_map(self, bounds: torch.Tensor | None) -> BufferMap:
         """Return what the launches depend on."""
-        layout = Layout.of("fp16_rows", self.rows.X, self, more=(bounds is None,))
-        return layout if bounds is None else layout._replace(parts=[bounds, *layout.parts])
+        buffer_map = BufferMap.of("fp16_rows", self.rows.X, self, more=(bounds is None,))
+        return buffer_map if bounds is None else buffer_map.with_buffers(bounds)
 
     def _queue(self, bounds: torch.Tensor | None) -> None:
         """Queue the frames, the stored rows, and what follows from the rows' bounds."""

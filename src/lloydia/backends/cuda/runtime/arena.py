@@ -1,6 +1,7 @@
 """Tensors that are parts of one allocation, which are cut out when they are first used.
 
-Most launches are planned (:mod:`plans`) and need only the address of an arena, not its parts.
+Most launches are repeated from records (:mod:`relocation`), which need only the address of an
+arena, not its parts.
 """
 
 from __future__ import annotations

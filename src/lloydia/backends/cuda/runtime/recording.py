@@ -1,9 +1,9 @@
-"""Work that is queued again and again: only the first time is it done by name.
+"""Work that is queued again and again in the same memory: its launches are recorded once.
 
-To queue a kernel by its name costs the host as much as a small kernel costs the device, since the
-types of all arguments are looked at.  So work is done by name once, its launches are noted, and
-then they are repeated.  Work that was done before in other memory (:mod:`plans`) is not done by
-name at all.
+To launch a kernel by its name takes the host as long as a small kernel takes the device, since the
+types of all arguments are looked up.  So the first time work is done by name and its launches are
+recorded, and later they are repeated.  If the same work was done before in other memory, its
+launches are known the first time already (:mod:`relocation`).
 """
 
 from __future__ import annotations
@@ -13,9 +13,14 @@ from collections.abc import Callable
 import torch
 
 from lloydia.backends.cuda import options
+from lloydia.backends.cuda.runtime.launch_configs import (
+    LaunchConfigs,
+    LaunchList,
+    configs_of,
+    joined,
+)
 from lloydia.backends.cuda.runtime.launching import INTERPRETED, noted, stream_of
-from lloydia.backends.cuda.runtime.plans import Layout, planned
-from lloydia.backends.cuda.runtime.series import Apart, Series, joined, series_of
+from lloydia.backends.cuda.runtime.relocation import BufferMap, replay
 
 __all__ = ["Recording"]
 
@@ -31,22 +36,25 @@ class Recording:
     ----------
     times : int
         How often the work was queued.
-    series : Series or Apart
+    launches : LaunchConfigs or LaunchList
         Its launches, once it was queued.
     """
 
     def __init__(self) -> None:
         self.times = 0
-        self.series: Series | Apart = Apart(())
+        self.launches: LaunchConfigs | LaunchList = LaunchList(())
 
     def do(
         self,
         work: Callable[[], None],
         device: torch.device,
-        layout: Callable[[], Layout] | None = None,
+        buffer_map: Callable[[], BufferMap] | None = None,
         times: int = 1,
     ) -> None:
-        """Queue the work, always the same, so often; `layout` says by what plan, if any."""
+        """Queue the work, always the same, several times.
+
+        With a `buffer_map` the launches of earlier fits are used, if there are any.
+        """
         if INTERPRETED or not options.is_on("recorded_launches"):
             for _ in range(times):
                 work()
@@ -55,19 +63,23 @@ class Recording:
         if times == 0:
             return
         if self.times == 0:
-            # Not before all went well: nothing is launched twice.
-            self.did(series_of(noted(work)) if layout is None else planned(work, device, layout()))
+            # Noted once all went well: nothing is launched twice.
+            if buffer_map is None:
+                self.set(configs_of(noted(work)))
+            else:
+                self.set(replay(work, device, buffer_map()))
             times -= 1
         if times:
-            self.series.queue(stream_of(device.index), times)
+            self.launches.queue(stream_of(device.index), times)
             self.times += times
 
-    def did(self, series: Series | Apart) -> None:
-        """Take what was launched as the work was done for the first time."""
-        self.series, self.times = series, 1
+    def set(self, launches: LaunchConfigs | LaunchList) -> None:
+        """Take the launches of the work, which was queued once."""
+        self.launches, self.times = launches, 1
 
-    def then(self, other: Recording) -> Recording:
-        """Return a recording of this work and another after it, both of which were done."""
+    def followed_by(self, other: Recording) -> Recording:
+        """Return a recording of this work and, after it, another one, both of which were queued."""
         out = Recording()
-        out.times, out.series = min(self.times, other.times), joined(self.series, other.series)
+        out.times = min(self.times, other.times)
+        out.launches = joined(self.launches, other.launches)
         return out

@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import torch
 
-from lloydia.backends.cuda.device_functions.run_state import LOW_DIM_FEATURES
 from lloydia.backends.cuda.rows.totals import largest_term
+from lloydia.backends.cuda.run_kinds import LOW_DIM
 from lloydia.backends.cuda.runtime.launching import EXACT, ceil_div, launch, processors
 from lloydia.backends.cuda.runtime.recording import Recording
 from lloydia.backends.cuda.seeding import tiles
@@ -77,7 +77,7 @@ class SeedingState:
         self.step = torch.zeros(1, dtype=torch.int32, **new)
         self.bits = exact.bits_a_limb(n)
         self.n_seeds = 0
-        low = d <= LOW_DIM_FEATURES
+        low = rows.kind is LOW_DIM
         self.pairs = None if low else Pairs(rows, stay)
         self.evaluation = self.pairs or Columns(rows)
 

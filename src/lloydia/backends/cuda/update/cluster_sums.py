@@ -12,7 +12,7 @@ import torch
 
 from lloydia.backends.cuda.protocols import WholeRows
 from lloydia.backends.cuda.rows.fixed_point_grid import FixedPointGrid
-from lloydia.backends.cuda.runtime.plans import Scratch
+from lloydia.backends.cuda.runtime.relocation import Scratch
 from lloydia.backends.cuda.update.sorted_sums import queue_sorted_sums
 from lloydia.backends.cuda.update.sorted_updates import SortedUpdates
 from lloydia.backends.cuda.update.table_sums import has_table, queue_table, table_memory

@@ -23,7 +23,7 @@ from lloydia.backends.cuda.device_functions.run_state import (
     wait_for_previous_kernel,
 )
 from lloydia.backends.cuda.runtime.launching import ceil_div, launch, next_power, processors
-from lloydia.backends.cuda.runtime.plans import Scratch, tensors_of
+from lloydia.backends.cuda.runtime.relocation import Scratch, tensors_of
 
 __all__ = ["HISTOGRAM_BINS", "SortedUpdates", "update_at"]
 

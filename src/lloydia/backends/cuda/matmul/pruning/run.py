@@ -32,7 +32,7 @@ from lloydia.backends.cuda.update.cluster_sums import ClusterSums, SummedRows
 __all__ = ["Pruning"]
 
 # Bytes for each row: two bounds, a place in the list of active rows, and the scratch of the scan
-# and of the sorted updates, which the iterations before shared in a plan.
+# and of the sorted updates, which recorded iterations had before.
 BYTES = 64
 # Bounds are tried when at most one of so many rows changes.
 ROWS_PER_CHANGE = 128
@@ -95,7 +95,7 @@ class Pruning:
         if free_bytes(rows.device, needed) < needed:
             return None
         try:
-            # Allocates the scratch that iterations had from a plan until now.
+            # Allocates the scratch, in whose place recorded iterations had some of their own.
             memory.scan.memory, memory.cluster_sums.memory(rows)
             return cls(rows.n_samples, k, rows.device)
         except torch.OutOfMemoryError:

@@ -1,4 +1,4 @@
-"""A plan launches in other memory what was launched in some."""
+"""Recorded launches are repeated in other memory."""
 
 from __future__ import annotations
 
@@ -10,11 +10,17 @@ import torch
 
 from lloydia.backends.cuda.dataset import place_rows
 from lloydia.backends.cuda.rows.fp16_rows import Fp16Rows
-from lloydia.backends.cuda.runtime import plans, recording, series
+from lloydia.backends.cuda.runtime import launch_configs, recording, relocation
 from lloydia.backends.cuda.runtime.arena import ALIGNED
+from lloydia.backends.cuda.runtime.launch_configs import configs_of
 from lloydia.backends.cuda.runtime.launching import Launch, note
-from lloydia.backends.cuda.runtime.plans import CLEAN, Layout, Plan, overlap, planned_times
-from lloydia.backends.cuda.runtime.series import series_of
+from lloydia.backends.cuda.runtime.relocation import (
+    ZEROED_BYTES,
+    BufferMap,
+    Relocation,
+    overlap,
+    replay_times,
+)
 
 
 def memory():
@@ -42,108 +48,116 @@ def launch_of(args, kinds):
 
 @pytest.fixture(autouse=True)
 def no_driver(monkeypatch):
-    monkeypatch.setattr(series, "function", lambda name: 99)
+    monkeypatch.setattr(launch_configs, "function", lambda name: 99)
 
 
 def test_addresses_are_those_in_the_other_memory():
     before, after = memory(), memory()
-    found = Plan([launch_in(before)] * 2, before).launches(after)
-    expected = series_of([launch_in(after)] * 2)
+    found = Relocation([launch_in(before)] * 2, before).launches(after)
+    expected = configs_of([launch_in(after)] * 2)
     assert found.values.tolist() == expected.values.tolist()
-    assert found.values.tolist() != series_of([launch_in(before)] * 2).values.tolist()
-    assert found.heads.table.tolist() == expected.heads.table.tolist()
-    assert found.kept == after
+    assert found.values.tolist() != configs_of([launch_in(before)] * 2).values.tolist()
+    assert found.configs.table.tolist() == expected.configs.table.tolist()
+    assert found.keep_alive == after
 
 
 def test_memory_that_comes_back_is_known(monkeypatch):
     before, first, second = memory(), memory(), memory()
-    plan = Plan([launch_in(before)], before)
-    found = plan.launches(first)
-    other = plan.launches(second)
-    again = plan.launches(first)
+    recorded = Relocation([launch_in(before)], before)
+    found = recorded.launches(first)
+    other = recorded.launches(second)
+    again = recorded.launches(first)
     # The same numbers at the same place, and nothing of the fits before is held by them.
     assert again.values is found.values
-    assert again.at == found.at
+    assert again.address == found.address
     assert again is not found
-    assert other.values.tolist() == series_of([launch_in(second)]).values.tolist()
-    assert all(series.kept is None for series in plan.by_addresses.values())
+    assert other.values.tolist() == configs_of([launch_in(second)]).values.tolist()
+    assert all(each.keep_alive is None for each in recorded.by_addresses.values())
     # One part elsewhere is other memory.
     mixed = [second[0], *first[1:]]
-    assert plan.launches(mixed).values.tolist() == series_of([launch_in(mixed)]).values.tolist()
-    monkeypatch.setattr(plans, "PLACES", 2)
+    assert (
+        recorded.launches(mixed).values.tolist() == configs_of([launch_in(mixed)]).values.tolist()
+    )
+    monkeypatch.setattr(relocation, "MAX_ADDRESSES", 2)
     third = memory()
-    assert plan.launches(third).values.tolist() == series_of([launch_in(third)]).values.tolist()
-    assert len(plan.by_addresses) <= 2
+    assert (
+        recorded.launches(third).values.tolist() == configs_of([launch_in(third)]).values.tolist()
+    )
+    assert len(recorded.by_addresses) <= 2
 
 
 def test_scratch_elsewhere_is_other_memory(monkeypatch):
     parts, scratch = memory(), torch.ones(3)
     launch = launch_of((scratch, parts[0]), ("*fp32",) * 2)
-    plan = Plan([launch], parts, [scratch])
-    one, other = plan.launches(parts), plan.launches(parts)
-    assert one.values[0] == one.kept[-1].data_ptr()
-    assert other.values[0] == other.kept[-1].data_ptr()
+    recorded = Relocation([launch], parts, [scratch])
+    one, other = recorded.launches(parts), recorded.launches(parts)
+    assert one.values[0] == one.keep_alive[-1].data_ptr()
+    assert other.values[0] == other.keep_alive[-1].data_ptr()
     assert one.values[0] != other.values[0]
-    assert plan.launches(parts, zeros=8).values.tolist()[1:] == one.values.tolist()[1:]
+    assert recorded.launches(parts, zeros=8).values.tolist()[1:] == one.values.tolist()[1:]
 
 
 def test_scratch_is_of_one_piece_of_its_own():
     parts, (first, second) = memory(), [torch.ones(3), torch.ones(5)]
     launch = launch_of((first, second, parts[0]), ("*fp32",) * 3)
-    plan = Plan([launch], parts, [first, second], [second])
-    found = plan.launches(parts)
-    rest, zeros = found.kept[-2:]
+    recorded = Relocation([launch], parts, [first, second], [second])
+    found = recorded.launches(parts)
+    rest, zeros = found.keep_alive[-2:]
     places = [rest.data_ptr(), zeros.data_ptr(), parts[0].data_ptr()]
     assert found.values[:3].tolist() == places
     assert (len(rest), len(zeros)) == (ALIGNED, ALIGNED)
     assert not zeros.any()
     # Zeros that are there already are taken.
-    given = plan.launches(parts, zeros=1 << 20)
+    given = recorded.launches(parts, zeros=1 << 20)
     assert given.values[1] == 1 << 20
-    assert len(given.kept) == len(parts) + 1
+    assert len(given.keep_alive) == len(parts) + 1
 
 
 def test_more_zeros_than_there_are_are_made():
-    parts, (first, second) = memory(), [torch.ones(CLEAN // 4), torch.ones(5)]
+    parts, (first, second) = memory(), [torch.ones(ZEROED_BYTES // 4), torch.ones(5)]
     launch = launch_of((first, second), ("*fp32",) * 2)
-    found = Plan([launch], parts, [first, second], [first, second]).launches(parts, zeros=1 << 20)
-    begin = found.kept[-1].data_ptr()
-    assert found.values[:2].tolist() == [begin, begin + CLEAN]
+    found = Relocation([launch], parts, [first, second], [first, second]).launches(
+        parts, zeros=1 << 20
+    )
+    begin = found.keep_alive[-1].data_ptr()
+    assert found.values[:2].tolist() == [begin, begin + ZEROED_BYTES]
 
 
 def test_what_is_empty_stays_where_it_was():
     before, after = memory(), memory()
     none = torch.empty(0)
-    found = Plan([launch_of((before[0], none), ("*fp32", "*fp32"))], before).launches(after)
+    found = Relocation([launch_of((before[0], none), ("*fp32", "*fp32"))], before).launches(after)
     assert found.values.tolist() == [after[0].data_ptr(), none.data_ptr(), 0, 0]
 
 
 def test_memory_that_is_no_part_is_noticed():
     before = memory()
     with pytest.raises(IndexError):
-        Plan([launch_in(before)], before[:2])
+        Relocation([launch_in(before)], before[:2])
 
 
 def test_more_or_fewer_parts_than_it_was_made_for_are_refused():
     before, after = memory(), memory()
-    plan = Plan([launch_in(before)], before)
+    recorded = Relocation([launch_in(before)], before)
     for parts in (after[:2], [*after, torch.zeros(3)]):
-        with pytest.raises(RuntimeError, match=f"for 3 parts of memory was given {len(parts)}"):
-            plan.launches(parts)
+        with pytest.raises(
+            RuntimeError, match=f"with 3 buffers and are repeated with {len(parts)}"
+        ):
+            recorded.launches(parts)
 
 
-def test_a_plan_keeps_no_memory():
+def test_records_keep_no_memory_alive():
     before = memory()
-    assert Plan([launch_in(before)], before).series.kept is None
+    assert Relocation([launch_in(before)], before).configs.keep_alive is None
 
 
 def test_only_so_many_are_kept(monkeypatch):
     kept: dict = {}
-    monkeypatch.setattr(plans, "_plans", kept)
-    for key in range(plans.MAX_PLANS + 3):
-        plans.remember(key, Plan([], []))
+    monkeypatch.setattr(relocation, "_recorded", kept)
+    for key in range(relocation.MAX_RECORDED + 3):
+        relocation.store(key, Relocation([], []))
         assert key in kept
-    assert len(kept) <= plans.MAX_PLANS
+    assert len(kept) <= relocation.MAX_RECORDED
 
 
 class Owner:
@@ -153,10 +167,12 @@ class Owner:
 
 def test_a_layout_has_all_that_its_owners_have():
     X, numbers, lists = torch.zeros(4, 2), torch.zeros(3), torch.zeros(5)
-    layout = Layout.of("work", X, Owner((7, True), numbers), Owner("b", X, lists), more=(True,))
+    buffer_map = BufferMap.of(
+        "work", X, Owner((7, True), numbers), Owner("b", X, lists), more=(True,)
+    )
     about = torch.Size((4, 2)), torch.float32, X.data_ptr() % 16
-    assert layout.key == ("work", *about, (True,), (7, True), "b")
-    assert all(a is b for a, b in zip(layout.parts, (X, numbers, X, lists), strict=True))
+    assert buffer_map.key == ("work", *about, (True,), (7, True), "b")
+    assert all(a is b for a, b in zip(buffer_map.buffers, (X, numbers, X, lists), strict=True))
 
 
 def test_what_shares_memory():
@@ -172,12 +188,14 @@ def test_a_key_holds_no_memory_but_where_it_begins(device):
     rows = place_rows(torch.ones(40, 20), None, "cuda")
     memory = tuple(part.clone() for part in Fp16Rows(rows).memory)
     first = Fp16Rows(rows, memory)
-    keys = [Layout.of("fp16_rows", rows.X, fp16_rows).key for fp16_rows in (Fp16Rows(rows), first)]
+    keys = [
+        BufferMap.of("fp16_rows", rows.X, fp16_rows).key for fp16_rows in (Fp16Rows(rows), first)
+    ]
     assert keys[0] != keys[1]
     for part in (part for key in keys for part in key):
         assert not any(isinstance(x, torch.Tensor) for x in (part if type(part) is tuple else ()))
     off = (memory[0], torch.zeros(41)[1:], memory[2])
-    assert Layout.of("fp16_rows", rows.X, Fp16Rows(rows, off)).key != keys[1]
+    assert BufferMap.of("fp16_rows", rows.X, Fp16Rows(rows, off)).key != keys[1]
 
 
 @pytest.mark.parametrize("interpreted", [False, True])
@@ -193,15 +211,17 @@ def test_work_that_is_to_be_done_no_time_is_not_done(interpreted, monkeypatch):
 def queued(monkeypatch):
     """Return what is queued by the driver: how many launches together, and how often."""
     log = []
-    monkeypatch.setattr(series.Series, "queue", lambda self, stream, times=1: log.append(
-        (self.heads.count, times)
-    ))  # fmt: skip
-    monkeypatch.setattr(plans, "stream_of", lambda number: 0)
-    monkeypatch.setattr(plans, "_plans", {})
+
+    def queue(self, stream, times=1):
+        log.append((self.configs.count, times))
+
+    monkeypatch.setattr(launch_configs.LaunchConfigs, "queue", queue)
+    monkeypatch.setattr(relocation, "stream_of", lambda number: 0)
+    monkeypatch.setattr(relocation, "_recorded", {})
     return log
 
 
-def test_works_of_a_plan_are_queued_so_often_each(queued):
+def test_recorded_works_are_queued_so_often_each(queued):
     parts, done = memory(), []
 
     def work(count):
@@ -210,7 +230,7 @@ def test_works_of_a_plan_are_queued_so_often_each(queued):
 
     def queue(times):
         works = [partial(work, 1), partial(work, 4)]
-        planned_times(works, times, torch.device("cpu"), Layout("works", parts))
+        replay_times(works, times, torch.device("cpu"), BufferMap("works", parts))
 
     queue((1, 3))
     # Done by name once, then repeated.
@@ -225,6 +245,6 @@ def test_works_of_a_plan_are_queued_so_often_each(queued):
 def test_works_that_launch_nothing_are_done_so_often_each(queued):
     done = []
     works = [partial(done.append, name) for name in "ab"]
-    planned_times(works, (1, 3), torch.device("cpu"), Layout("works", memory()))
+    replay_times(works, (1, 3), torch.device("cpu"), BufferMap("works", memory()))
     assert done == ["a", "b", "b", "b"]
     assert queued == []

@@ -1,4 +1,4 @@
-"""What a series hands to the driver, seen by a function that stands for the driver's."""
+"""What the driver is given, seen by a function that stands for the driver's."""
 
 from __future__ import annotations
 
@@ -23,9 +23,14 @@ import pytest
 import torch
 
 from lloydia.backends.cuda.runtime import driver as drivers
-from lloydia.backends.cuda.runtime import series
+from lloydia.backends.cuda.runtime import launch_configs, launch_loop
+from lloydia.backends.cuda.runtime.launch_configs import (
+    LaunchConfigs,
+    LaunchList,
+    configs_of,
+    joined,
+)
 from lloydia.backends.cuda.runtime.launching import Launch
-from lloydia.backends.cuda.runtime.series import Apart, Series, joined, series_of
 
 
 class Attribute(Structure):
@@ -62,8 +67,10 @@ def driver(monkeypatch):
         seen.append((how, kernel, shape, about.memory, about.stream, values))
         return 7 if kernel == 13 else 0
 
-    functions = {series.LAUNCH: launch}
-    monkeypatch.setattr(series, "function", lambda name: cast(functions[name], c_void_p).value)
+    functions = {launch_configs.LAUNCH: launch}
+    monkeypatch.setattr(
+        launch_configs, "function", lambda name: cast(functions[name], c_void_p).value
+    )
     monkeypatch.setattr(drivers, "driver", lambda: Contexts(seen=[]))
     monkeypatch.setattr(drivers, "_here", threading.local())
     monkeypatch.setattr(torch.cuda, "current_device", lambda: 2)
@@ -113,9 +120,9 @@ KINDS = ("*fp32", "i32", "u1", "constexpr", "fp32", "*i64", "i64")
 
 
 def test_the_driver_gets_what_it_wants(driver):
-    series_of([launch(places=PLACES, kinds=KINDS)]).queue(77)
+    configs_of([launch(places=PLACES, kinds=KINDS)]).queue(77)
     ((how, kernel, shape, memory, stream, values),) = driver
-    assert (how, kernel, memory, stream) == (series.USUAL, 11, 96, 77)
+    assert (how, kernel, memory, stream) == (launch_configs.IN_ORDER, 11, 96, 77)
     assert shape == [3, 2, 1, 128, 1, 1]
     (quarter,) = struct.unpack("<i", struct.pack("<f", 0.25))
     assert values == [1 << 40, -5, 1, quarter, 0, -(1 << 50)]
@@ -123,26 +130,26 @@ def test_the_driver_gets_what_it_wants(driver):
 
 def test_what_triton_adds_is_nothing(driver):
     every = [launch(places=PLACES[:4], kinds=KINDS[:4]), launch(places=range(6), kinds=["i32"] * 6)]
-    series_of(every).queue(77)
+    configs_of(every).queue(77)
     assert [values for *_, values in driver] == [[1 << 40, -5, 1, 0, 0, 0], [*range(6)]]
 
 
 def test_float64_is_itself():
-    found = series_of([launch(places=(-0.1,), kinds=("fp64",), grid=(0, 1, 1))])
+    found = configs_of([launch(places=(-0.1,), kinds=("fp64",), grid=(0, 1, 1))])
     assert found.values.view(np.float64)[0] == -0.1
 
 
 def test_all_of_it_again_and_again(driver):
     numbers = [launch(kernel, places=range(6), kinds=["i32"] * 6) for kernel in (1, 2)]
-    series_of(numbers).queue(5, times=3)
+    configs_of(numbers).queue(5, times=3)
     assert [kernel for _, kernel, *_ in driver] == [1, 2] * 3
     assert all(values == [*range(6)] for *_, values in driver)
 
 
 def test_programs_that_are_there_at_a_time(driver):
     two = launch(places=range(6), kinds=["i32"] * 6, launch_cooperative_grid=True)
-    series_of([two]).queue(5)
-    assert [how for how, *_ in driver] == [series.COOPERATIVE]
+    configs_of([two]).queue(5)
+    assert [how for how, *_ in driver] == [launch_configs.COOPERATIVE]
 
 
 def test_programs_that_wait_by_themselves(driver):
@@ -151,26 +158,30 @@ def test_programs_that_wait_by_themselves(driver):
         launch(kernel, places=range(6), kinds=["i32"] * 6, ptx=ptx)
         for kernel, ptx in enumerate((waits, "griddepcontrol.launch_dependents;", waits))
     ]
-    series_of(each).queue(5)
-    assert [how for how, *_ in driver] == [series.EARLY, series.USUAL, series.EARLY]
+    configs_of(each).queue(5)
+    assert [how for how, *_ in driver] == [
+        launch_configs.EARLY,
+        launch_configs.IN_ORDER,
+        launch_configs.EARLY,
+    ]
 
 
 def test_the_structures_are_the_drivers():
-    assert sizeof(Config) == 8 * series.CONFIG == 56
-    assert sizeof(Attribute) == 8 * series.ATTRIBUTE == 72
+    assert sizeof(Config) == 8 * launch_loop.CONFIG == 56
+    assert sizeof(Attribute) == 8 * launch_loop.ATTRIBUTE == 72
 
 
 def test_no_programs_are_not_launched(driver):
     grids = (0, 1, 1), (1, 1, 1)
     every = [launch(i, grid, range(6), ["i32"] * 6) for i, grid in enumerate(grids, 1)]
-    series_of(every).queue(5)
+    configs_of(every).queue(5)
     assert [kernel for _, kernel, *_ in driver] == [2]
-    assert not series_of([]).queue(5)
+    assert not configs_of([]).queue(5)
 
 
-def test_one_series_after_another(driver):
-    first = series_of([launch(1, places=range(6), kinds=["i32"] * 6)])
-    second = series_of([launch(2, places=range(6, 12), kinds=["i32"] * 6)])
+def test_launches_after_others(driver):
+    first = configs_of([launch(1, places=range(6), kinds=["i32"] * 6)])
+    second = configs_of([launch(2, places=range(6, 12), kinds=["i32"] * 6)])
     joined(first, second).queue(5, times=2)
     assert [kernel for _, kernel, *_ in driver] == [1, 2, 1, 2]
     assert [values[0] for *_, values in driver] == [0, 6, 0, 6]
@@ -180,7 +191,7 @@ def test_an_error_ends_it_and_is_named(driver, monkeypatch):
     monkeypatch.setattr(drivers, "reason", lambda failed: f"number {failed}")
     every = [launch(kernel, places=range(6), kinds=["i32"] * 6) for kernel in (1, 13, 2)]
     with pytest.raises(RuntimeError, match=r"refused to launch a kernel: number 7\."):
-        series_of(every).queue(5, times=4)
+        configs_of(every).queue(5, times=4)
     assert [kernel for _, kernel, *_ in driver] == [1, 13]
 
 
@@ -198,21 +209,21 @@ def test_triton_queues_what_wants_more_than_numbers(about):
     special = launch(places=(1,), kinds=("i32",), **about)
     special.compiled.run = lambda *args: seen.append(args[:4])
     special.compiled.packed_metadata = None
-    found = series_of([special])
-    assert isinstance(found, Apart)
+    found = configs_of([special])
+    assert isinstance(found, LaunchList)
     joined(found, found).queue(5, times=2)
     assert seen == [(3, 2, 1, 5)] * 4
 
 
 def test_types_that_are_no_numbers():
-    assert isinstance(series_of([launch(places=(1.0,), kinds=("fp16",))]), Apart)
-    assert isinstance(series_of([launch(places=(1.0,), kinds=("tensordesc<fp16>",))]), Apart)
+    assert isinstance(configs_of([launch(places=(1.0,), kinds=("fp16",))]), LaunchList)
+    assert isinstance(configs_of([launch(places=(1.0,), kinds=("tensordesc<fp16>",))]), LaunchList)
 
 
-def test_parameters_live_as_long_as_the_series(driver):
-    found = series_of([launch(places=range(6), kinds=["i32"] * 6)])
+def test_parameters_live_as_long_as_the_launches(driver):
+    found = configs_of([launch(places=range(6), kinds=["i32"] * 6)])
     other = found.with_values(found.values + 1, torch.zeros(1))
-    assert isinstance(other, Series)
+    assert isinstance(other, LaunchConfigs)
     del found
     other.queue(5)
     assert driver[0][-1] == [*range(1, 7)]
@@ -221,7 +232,7 @@ def test_parameters_live_as_long_as_the_series(driver):
 def test_each_thread_enters_a_context_once(driver, monkeypatch):
     contexts = Contexts(seen=[])
     monkeypatch.setattr(drivers, "driver", lambda: contexts)
-    one = series_of([launch(places=range(6), kinds=["i32"] * 6)])
+    one = configs_of([launch(places=range(6), kinds=["i32"] * 6)])
 
     def twice():
         one.queue(77)
@@ -244,5 +255,5 @@ def test_a_thread_without_a_context_launches_nothing(driver, monkeypatch):
     monkeypatch.setattr(drivers, "driver", lambda: contexts)
     monkeypatch.setattr(drivers, "reason", lambda failed: f"number {failed}")
     with pytest.raises(RuntimeError, match="refused to name a device: number 5"):
-        series_of([launch(places=range(6), kinds=["i32"] * 6)]).queue(77)
+        configs_of([launch(places=range(6), kinds=["i32"] * 6)]).queue(77)
     assert driver == []

@@ -1,4 +1,4 @@
-"""Fits whose launches were planned by others before, on a real GPU."""
+"""Fits whose launches were replay by others before, on a real GPU."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_starts_that_lie_in_the_rows_or_elsewhere(n, d):
 def test_a_thread_whose_first_act_is_a_launch(d):
     rows = blobs(4000, d, "float32")
     expected, _ = assign(rows, rows[:7], device="cpu")
-    for _ in range(2):  # the second time by a plan
+    for _ in range(2):  # the second time by recorded launches
         engine = choose("cuda", rows, None, None)
         engine.start(rows[:7], "lloyd")
         thread = Thread(target=engine.assign)

@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 from lloydia.backends.cuda.matmul.memory import TensorMemory
 from lloydia.backends.cuda.matmul.starting import Start
-from lloydia.backends.cuda.runtime.plans import Layout, Owner, Scratch
+from lloydia.backends.cuda.runtime.relocation import BufferMap, Owner, Scratch
 
-__all__ = ["iteration_layout", "scan_layout", "start_layout", "update_layout"]
+__all__ = ["iteration_buffers", "scan_buffers", "start_buffers", "update_buffers"]
 
 
-def start_layout(memory: TensorMemory, start: Start) -> Layout:
+def start_buffers(memory: TensorMemory, start: Start) -> BufferMap:
     """Return what the launch of a start depends on; whether there is a limit does not matter."""
     rows, (centers, bounds) = memory.rows, start
     key = (
@@ -19,24 +19,24 @@ def start_layout(memory: TensorMemory, start: Start) -> Layout:
         centers.data_ptr() % 16, bounds is None, rows.start_limit_bits,
     )  # fmt: skip
     parts = [memory.current, memory.labels, memory.arena.whole]
-    return Layout(key, [*parts, *(x for x in start if x is not None)])
+    return BufferMap(key, [*parts, *(x for x in start if x is not None)])
 
 
-def scan_layout(memory: TensorMemory) -> Layout:
+def scan_buffers(memory: TensorMemory) -> BufferMap:
     """Return what the launches of an assignment depend on."""
     rows = memory.rows
-    return Layout.of(
+    return BufferMap.of(
         "scan", rows.X, rows.fp16_rows, memory,
         scratch=lambda: memory.scan.memory, zeros=memory.arena.address("scan"),
     )  # fmt: skip
 
 
-def update_layout(memory: TensorMemory) -> Layout:
+def update_buffers(memory: TensorMemory) -> BufferMap:
     """Return what the launches of an update depend on; waits for the grid."""
     return _adding(memory, "update", scratch=lambda: memory.cluster_sums.memory(memory.rows))
 
 
-def iteration_layout(memory: TensorMemory) -> Layout:
+def iteration_buffers(memory: TensorMemory) -> BufferMap:
     """Return what the launches of an iteration depend on; waits for the grid."""
 
     def scratch() -> Scratch:
@@ -49,13 +49,13 @@ def iteration_layout(memory: TensorMemory) -> Layout:
 
 def _adding(
     memory: TensorMemory, work: str, *owners: Owner, scratch: Callable[[], Scratch]
-) -> Layout:
+) -> BufferMap:
     """Return what the launches of work that adds rows up depend on."""
     rows, fixed_point_grid = memory.rows, memory.rows.fixed_point_grid
-    layout = Layout.of(
+    buffer_map = BufferMap.of(
         work, rows.X, fixed_point_grid, memory, *owners,
         scratch=scratch, zeros=memory.arena.address("update"),
     )  # fmt: skip
     # The arena has no room for more limbs, or fewer: both are in the key.
     outside = fixed_point_grid.grid.n_limbs != memory.n_limbs
-    return layout._replace(parts=[memory.sums, *layout.parts]) if outside else layout
+    return buffer_map.with_buffers(memory.sums) if outside else buffer_map
