@@ -61,7 +61,7 @@ class Driver:
         launching.note([launching.Launch(compiled, grid, places, args)])
 
     def queue(self, some, times):
-        """Launch a launch_configs."""
+        """Launch some kernels by number."""
         for _ in range(times):
             for _, number, *grid, _, _, first in some.configs.table.tolist():
                 kernel, args, kinds, options = self.kernels[number]

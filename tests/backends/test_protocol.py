@@ -42,7 +42,7 @@ class Late:
         return getattr(self.engine, name)
 
     def start(self, centers, algorithm, empty_stops=True, max_iter=300):
-        self.engine.start(centers, algorithm, empty_stops, max_iter)
+        self.engine.start(centers, algorithm, empty_stops=empty_stops, max_iter=max_iter)
         self.states, self.stuck, self.in_flight = {}, False, 0
         self.empty_stops = empty_stops
 

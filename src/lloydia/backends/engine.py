@@ -38,6 +38,8 @@ __all__ = [
     "LateStop",
     "Ready",
     "Report",
+    "RunSettings",
+    "Starts",
     "StopRule",
 ]
 
@@ -80,6 +82,42 @@ class Report(NamedTuple):
     inertia: float | None = None
     drop: float | None = None
     max_iter: int = 0
+
+
+class RunSettings(NamedTuple):
+    """What a run is begun with.
+
+    An option of runs is one more attribute here, with the value of runs without it.  An engine that
+    cannot do it raises an error in `start_run`.
+
+    Attributes
+    ----------
+    centers : array of shape (k, d)
+        The labels and bounds of the run before are forgotten.
+    algorithm : str
+    empty_stops : bool
+        Whether a run stops at an iteration with empty clusters, which the loop then fills; if not,
+        iterations go on.
+    max_iter : int
+        The run ends after so many iterations at the latest: what takes longer to pay is not begun,
+        and what follows the last may be queued with it.
+    """
+
+    centers: Any
+    algorithm: str
+    empty_stops: bool = True
+    max_iter: int = UNLIMITED
+
+
+class Starts(Protocol):
+    """What begins runs."""
+
+    def start(self, centers: Any, algorithm: str, **options: Any) -> None:
+        """Begin a run; the parameters are the attributes of :class:`RunSettings`."""
+        self.start_run(RunSettings(centers, algorithm, **options))
+
+    def start_run(self, settings: RunSettings) -> None:
+        """Begin a run; what :meth:`labels` and :meth:`centers` returned stays as it is."""
 
 
 class Late(Protocol):
@@ -174,7 +212,7 @@ class Abilities(Protocol):
         return None
 
 
-class Engine(Abilities, Protocol):
+class Engine(Abilities, Starts, Protocol):
     """One data set in its place, and the state of a run on it.
 
     An engine inherits from this class, and from no other engine.
@@ -281,21 +319,6 @@ class Engine(Abilities, Protocol):
         """Return an engine of some of the rows, in ascending order, with other weights."""
 
     # -- a run -------------------------------------------------------------------------------
-
-    def start(
-        self,
-        centers: NDArray,
-        algorithm: str,
-        empty_stops: bool = True,
-        max_iter: int = UNLIMITED,
-    ) -> None:
-        """Begin a run from these centres, with labels and bounds forgotten.
-
-        `empty_stops` says whether a run stops at an iteration with empty clusters, which the loop
-        then fills; if not, iterations go on.  The run ends after `max_iter` iterations at the
-        latest: what takes longer to pay is not begun, and what follows the last may be queued with
-        it.  What :meth:`labels` and :meth:`centers` returned stays as it is.
-        """
 
     def iterate(self, inertia: bool) -> Late:
         """Queue an assignment and an update of the centres; empty clusters keep theirs."""

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from lloydia.backends.engine import UNLIMITED
+from lloydia.backends.engine import RunSettings
 from lloydia.exact import sums
 
 __all__ = ["Part", "Step", "Tally"]
@@ -135,13 +135,7 @@ class Part(Protocol):
 
     # -- a run -----------------------------------------------------------------------------------
 
-    def start(
-        self,
-        centers: NDArray,
-        algorithm: str,
-        empty_stops: bool = True,
-        max_iter: int = UNLIMITED,
-    ) -> None:
+    def start(self, settings: RunSettings) -> None:
         """Begin a run."""
 
     def step(self, centers: NDArray, measure: bool) -> Step:

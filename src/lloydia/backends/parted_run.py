@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from lloydia.backends.engine import Late, Ready, Report
+from lloydia.backends.engine import Late, Ready, Report, RunSettings
 from lloydia.backends.part import Step
 from lloydia.backends.parted_rows import PartedRows
 from lloydia.exact import distance
@@ -26,7 +26,7 @@ class PartedRun(Protocol):
 
     lag: int
 
-    def start(self, centers: NDArray, algorithm: str, empty_stops: bool, max_iter: int) -> None: ...
+    def start(self, settings: RunSettings) -> None: ...
     def iterate(self, inertia: bool) -> Late: ...
     def rewind(self, iteration: int) -> None: ...
     def empty_clusters(self) -> NDArray[np.int64]: ...
@@ -70,10 +70,10 @@ class HostRun:
         self.latest: float | None = None
         self.largest_cost: float | None = None
 
-    def start(self, centers: NDArray, algorithm: str, empty_stops: bool, max_iter: int) -> None:
-        self.current = self.used = np.ascontiguousarray(centers, dtype=self.rows.dtype)
+    def start(self, settings: RunSettings) -> None:
+        self.current = self.used = np.ascontiguousarray(settings.centers, dtype=self.rows.dtype)
         self.iteration, self.step = 0, None
-        self.rows.group.each("start", self.current, algorithm, empty_stops, max_iter)
+        self.rows.group.each("start", settings._replace(centers=self.current))
 
     def iterate(self, inertia: bool) -> Late:
         self.used = self.current

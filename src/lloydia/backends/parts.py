@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from lloydia.backends import choose
-from lloydia.backends.engine import UNLIMITED, Engine, Late, Report
+from lloydia.backends.engine import Engine, Late, Report, RunSettings
 from lloydia.backends.group import Group
 from lloydia.backends.parted_rows import PartedRows
 from lloydia.backends.parted_run import HostRun, PartedRun
@@ -151,14 +151,8 @@ class Parts(Engine):
 
     # -- a run -------------------------------------------------------------------------------
 
-    def start(
-        self,
-        centers: NDArray,
-        algorithm: str,
-        empty_stops: bool = True,
-        max_iter: int = UNLIMITED,
-    ) -> None:
-        self.run.start(centers, algorithm, empty_stops, max_iter)
+    def start_run(self, settings: RunSettings) -> None:
+        self.run.start(settings)
         self.lag = self.run.lag
 
     def iterate(self, inertia: bool) -> Late:

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from lloydia.backends.engine import UNLIMITED, Engine, Ready, Report
+from lloydia.backends.engine import Engine, Ready, Report, RunSettings
 from lloydia.data.weights import positive_rows
 from lloydia.exact import counter, distance, sums
 from lloydia.exact.means import means
@@ -119,15 +119,9 @@ class Reference(Engine):
 
     # -- a run -------------------------------------------------------------------------------
 
-    def start(
-        self,
-        centers: NDArray,
-        algorithm: str,
-        empty_stops: bool = True,
-        max_iter: int = UNLIMITED,
-    ) -> None:
-        self.algorithm = "lloyd" if algorithm == "auto" else algorithm
-        self.current = centers.astype(self.dtype)
+    def start_run(self, settings: RunSettings) -> None:
+        self.algorithm = "lloyd" if settings.algorithm == "auto" else settings.algorithm
+        self.current = settings.centers.astype(self.dtype)
         self.assigned = np.full(self.n_samples, -1, dtype=np.int32)
         self.iteration = self.n_changed = 0
         self.cost: float | None = None

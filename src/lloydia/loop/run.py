@@ -162,7 +162,7 @@ def steps(
     before = halt.iteration - 1 if halt else 0
     watched = costed or halt is not None or on_iteration is not None
     engine.tolerance = NEVER if watched else tolerance_of(rule)
-    engine.start(centers, algorithm, empty_stops, max_iter - before)
+    engine.start(centers, algorithm, empty_stops=empty_stops, max_iter=max_iter - before)
     shown_to, costs = watchers(), list(halt.costs) if halt and costed else []
     queue = _Queue(
         engine,

@@ -13,6 +13,7 @@ from lloydia.backends import choose, cluster
 from lloydia.backends.cluster import partitions
 from lloydia.backends.cluster.history import CHANGES
 from lloydia.backends.cluster.member import Member, Question, answer, labels, merge
+from lloydia.backends.engine import RunSettings
 from lloydia.backends.part import Part
 from lloydia.data.collections import Partitions, WorkerPartitions
 from lloydia.loop.run import run_iterations
@@ -156,7 +157,7 @@ def test_a_question_is_answered_once():
     grid = Question(1, 0, "set_grid")
     answer(member, None, grid, (magnitudes,), None)
     begin = Question(2, 1, "start")
-    answer(member, None, begin, (X[:4], "lloyd", True), None)
+    answer(member, None, begin, (RunSettings(X[:4], "lloyd"),), None)
     step = Question(3, 2, "step", adds=True)
     first = answer(member, None, step, (X[:4], False), None)
     assert answer(member, None, step, (X[:4], False), None) is first
@@ -166,7 +167,7 @@ def test_a_question_is_answered_once():
     assert answer(member, None, stale, (), None) is None
     history = [
         ("set_grid", (magnitudes,)),
-        ("start", (X[:4], "lloyd", True)),
+        ("start", (RunSettings(X[:4], "lloyd"),)),
         ("step", (X[4:8], False)),
     ]
     found = answer(member, None, stale, (), history)

@@ -8,6 +8,7 @@ import torch
 from lloydia.backends import choose
 from lloydia.backends.cluster import partitions
 from lloydia.backends.cluster.member import Member, Question, answer
+from lloydia.backends.engine import RunSettings
 from table import blobs, weights_of
 
 
@@ -23,7 +24,7 @@ def test_a_member_on_a_gpu_that_lost_its_state_finds_it_again(device):
     whole = choose("cpu", X, weights, 1)
     history = [
         ("set_grid", (whole.magnitudes(),)),
-        ("start", (X[:4], "lloyd", True)),
+        ("start", (RunSettings(X[:4], "lloyd"),)),
         ("step", (X[4:8], False)),
     ]
     step = Question(9, 8, "step", adds=True)

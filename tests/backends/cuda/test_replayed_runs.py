@@ -62,7 +62,7 @@ def test_a_start_beside_the_rows_comes_with_the_first_iteration(driver, monkeypa
     calls, queue, kept = [], driver.queue, []
 
     def queued(some, times):
-        kernels = [driver.kernels[number][0] for number in some.heads.table[:, 1].tolist()]
+        kernels = [driver.kernels[number][0] for number in some.configs.table[:, 1].tolist()]
         calls.append([kernel.fn.__name__ for kernel in kernels])
         queue(some, times)
 

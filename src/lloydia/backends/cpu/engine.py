@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from lloydia.backends.cpu.rows.dataset import Dataset
 from lloydia.backends.cpu.run import Run
 from lloydia.backends.cpu.seeding.seeder import Seeder
-from lloydia.backends.engine import UNLIMITED, Engine, Ready, Report
+from lloydia.backends.engine import Engine, Ready, Report, RunSettings
 from lloydia.backends.seeded import Seeded
 from lloydia.exact import sums
 
@@ -71,15 +71,9 @@ class CPU(Seeded, Engine):
     n_distances = property(lambda self: self.run.n_distances)
     n_rechecked = property(lambda self: self.run.n_rechecked)
 
-    def start(
-        self,
-        centers: NDArray,
-        algorithm: str,
-        empty_stops: bool = True,
-        max_iter: int = UNLIMITED,
-    ) -> None:
+    def start_run(self, settings: RunSettings) -> None:
         self.seeder.forget()
-        self.run.start(centers, algorithm, max_iter)
+        self.run.start(settings.centers, settings.algorithm, settings.max_iter)
 
     def iterate(self, inertia: bool) -> Ready:
         return Ready(self.run.iterate(inertia))

@@ -12,7 +12,7 @@ from lloydia.backends.cpu.memory import RunMemory
 from lloydia.backends.cpu.rows.dataset import NONE, Dataset
 from lloydia.backends.cpu.run import Run
 from lloydia.backends.cpu.seeding.seeder import Seeder
-from lloydia.backends.engine import UNLIMITED
+from lloydia.backends.engine import RunSettings
 from lloydia.backends.part import Step, Tally
 from lloydia.exact import sums
 
@@ -131,15 +131,9 @@ class CPUPart:
 
     # -- a run -------------------------------------------------------------------------------
 
-    def start(
-        self,
-        centers: NDArray,
-        algorithm: str,
-        empty_stops: bool = True,
-        max_iter: int = UNLIMITED,
-    ) -> None:
+    def start(self, settings: RunSettings) -> None:
         self.seeder.forget()
-        self.run.start(centers, algorithm, max_iter)
+        self.run.start(settings.centers, settings.algorithm, settings.max_iter)
 
     def step(self, centers: NDArray, measure: bool) -> Step:
         run = self.run

@@ -19,7 +19,7 @@ from lloydia.backends.cuda.run_setup import build, recorded_facts, request_run
 from lloydia.backends.cuda.runtime.own_device import current, on
 from lloydia.backends.cuda.seeding import donors
 from lloydia.backends.cuda.seeding.seeds import Seeds
-from lloydia.backends.engine import UNLIMITED, Engine, Report, StopRule
+from lloydia.backends.engine import Engine, Report, RunSettings, StopRule
 from lloydia.backends.seeded import Seeded
 from lloydia.exact import sums as exact
 
@@ -143,16 +143,10 @@ class CUDA(Seeded, Engine):
 
     # -- a run -------------------------------------------------------------------------------
 
-    def start(
-        self,
-        centers: NDArray | torch.Tensor,
-        algorithm: str,
-        empty_stops: bool = True,
-        max_iter: int = UNLIMITED,
-    ) -> None:
+    def start_run(self, settings: RunSettings) -> None:
         with current(self.device):
             self.seeder.forget_seeds()
-            request = request_run(self.data, centers, empty_stops, max_iter, self.tolerance)
+            request = request_run(self.data, settings, self.tolerance)
             renewed, self._renewed = self._renewed, False
             if renewed and self._recorded == recorded_facts(self.data, request):
                 if self.iterations.restart(request):

@@ -25,7 +25,7 @@ from lloydia.backends.cuda.run_kinds import LOW_DIM
 from lloydia.backends.cuda.runtime.devices import check_memory
 from lloydia.backends.cuda.runtime.relocation import overlap
 from lloydia.backends.cuda.update.mean_variance import MeanVariance
-from lloydia.backends.engine import NEVER, UNLIMITED
+from lloydia.backends.engine import NEVER, RunSettings
 
 __all__ = ["RunRequest", "build", "bytes_of_clusters", "check", "needed_bytes", "request_run"]
 
@@ -63,14 +63,9 @@ class RunRequest(NamedTuple):
         return is_limited(self.tolerance, self.k)
 
 
-def request_run(
-    data: Dataset,
-    centers: NDArray | torch.Tensor,
-    empty_stops: bool = True,
-    max_iter: int = UNLIMITED,
-    tolerance: float = NEVER,
-) -> RunRequest:
+def request_run(data: Dataset, settings: RunSettings, tolerance: float = NEVER) -> RunRequest:
     """Return what is asked of a run; centres on the device stay there if the run checks them."""
+    centers = settings.centers
     if isinstance(centers, torch.Tensor):
         if not (measures(data) or guesses(data)):
             start: NDArray | torch.Tensor = data.check_start(centers)
@@ -83,7 +78,7 @@ def request_run(
         start = (np.array if data.kind.measures else np.asarray)(
             centers, dtype=data.dtype, order="C"
         )
-    return RunRequest(start, empty_stops, max_iter, tolerance)
+    return RunRequest(start, settings.empty_stops, settings.max_iter, tolerance)
 
 
 def measures(data: Dataset) -> bool:

@@ -98,7 +98,7 @@ def test_the_spread_before_anything_was_launched_is_not_that_of_a_guess(guess, t
     engine, oracle = choose("cuda", there, None, None), choose("reference", X, None, None)
     for one, start in (engine, there[:5].clone()), (oracle, X[:5]):
         one.tolerance = tol
-        one.start(start, "lloyd", True, 3)
+        one.start(start, "lloyd", max_iter=3)
     # The first iteration is queued with the start, and launched for the loop later.
     assert engine.run.queued_with_start
     assert engine.iterations.launched == 0

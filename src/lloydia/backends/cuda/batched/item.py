@@ -15,7 +15,7 @@ from lloydia.backends.cuda.dataset import Dataset
 from lloydia.backends.cuda.engine import CUDA
 from lloydia.backends.cuda.runtime.own_device import current
 from lloydia.backends.cuda.seeding.seeds import Seeds
-from lloydia.backends.engine import NEVER, UNLIMITED, Abilities, Report
+from lloydia.backends.engine import NEVER, Abilities, Report, RunSettings, Starts
 from lloydia.backends.seeded import Seeded
 from lloydia.exact import sums as exact
 
@@ -51,7 +51,7 @@ class Owed:
         return self.batch.costs[self.number]
 
 
-class BatchItem(Seeded, Abilities):
+class BatchItem(Seeded, Abilities, Starts):
     """What :func:`lloydia.loop.run.steps` asks of an engine, for one item of a batch.
 
     A run that has empty clusters to settle is for an engine that has its rows to itself.
@@ -100,16 +100,14 @@ class BatchItem(Seeded, Abilities):
     def mean_variance(self) -> float:
         return self.batch.mean_variances[self.number]
 
-    def start(
-        self, centers: Any, algorithm: str, empty_stops: bool = True, max_iter: int = UNLIMITED
-    ) -> None:
+    def start_run(self, settings: RunSettings) -> None:
         self.seeder.forget_seeds()
         # A copy that seeds were assigned by; the batch has its own.
         self.data.fp16_rows = None
         self.queued = 0
-        self.batch.max_iter = max_iter
+        self.batch.max_iter = settings.max_iter
         # Not looked at in a batch that was made with them.
-        self.batch.starts[self.number] = centers
+        self.batch.starts[self.number] = settings.centers
 
     def iterate(self, inertia: bool) -> Asked:
         self.queued += 1

@@ -22,7 +22,7 @@ from lloydia.backends.cuda.device_functions.run_state import ITERATION
 from lloydia.backends.cuda.multi_gpu.threads import Threads
 from lloydia.backends.cuda.runtime.own_device import current
 from lloydia.backends.cuda.update.reports import Reports
-from lloydia.backends.engine import Report
+from lloydia.backends.engine import Report, RunSettings
 from lloydia.backends.parted_rows import PartedRows
 from lloydia.backends.parts import Parts
 
@@ -73,8 +73,8 @@ class GPURun:
         self.lag = self.queued = 0
         self.latest: float | None = None
 
-    def start(self, centers: NDArray, algorithm: str, empty_stops: bool, max_iter: int) -> None:
-        self.group.each("start", np.asarray(centers), algorithm, empty_stops, max_iter)
+    def start(self, settings: RunSettings) -> None:
+        self.group.each("start", settings._replace(centers=np.asarray(settings.centers)))
         first = self.first
         self.lag, self.reports, self.queued = first.lag, Reports(first.run.memory.report), 0
         self.inbox = first.message.new_empty((len(self.runs), len(first.message)))

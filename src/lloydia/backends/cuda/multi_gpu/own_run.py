@@ -18,7 +18,7 @@ from lloydia.backends.cuda.runtime.own_device import on_own_device
 from lloydia.backends.cuda.runtime.recording import Recording
 from lloydia.backends.cuda.update.all_reduce import COUNTS, queue_read_message
 from lloydia.backends.cuda.update.means import queue_finish
-from lloydia.backends.engine import UNLIMITED
+from lloydia.backends.engine import RunSettings
 from lloydia.backends.part import Step
 
 __all__ = ["OwnRun"]
@@ -53,8 +53,8 @@ class OwnRun:
         assert self._run is not None, "A run begins with start."
         return self._run
 
-    def start(self, centers: NDArray, empty_stops: bool, max_iter: int) -> None:
-        self._begin(centers, empty_stops, max_iter)
+    def start(self, settings: RunSettings) -> None:
+        self._begin(settings)
         memory = self.run.memory
         memory.history[0] = memory.current
         size = memory.sums[0].numel() + COUNTS
@@ -62,11 +62,11 @@ class OwnRun:
         self.total = torch.empty_like(self.message)
         self.concluding = Recording()
 
-    def _begin(self, centers: NDArray, empty_stops: bool = True, max_iter: int = UNLIMITED) -> None:
+    def _begin(self, settings: RunSettings) -> None:
         """Make what a run needs, in the memory of the last one."""
         self._run = None
         # The grid is known: that of the total.
-        request = run_setup.request_run(self.data, centers, empty_stops, max_iter)
+        request = run_setup.request_run(self.data, settings)
         self._run, self.lag = run_setup.build(self.data, request)
         self.used = self.run.memory.current
 
@@ -92,7 +92,7 @@ class OwnRun:
         self.assign()
 
     def classify(self, centers: NDArray) -> None:
-        self._begin(np.asarray(centers))
+        self._begin(RunSettings(np.asarray(centers), "lloyd"))
         self.assign()
 
     def assign(self) -> None:

@@ -19,7 +19,7 @@ from lloydia.backends.cuda.rows.totals import cost_limbs, largest_term
 from lloydia.backends.cuda.runtime.own_device import on, on_own_device
 from lloydia.backends.cuda.seeding import donors
 from lloydia.backends.cuda.seeding.part_seeder import PartSeeder
-from lloydia.backends.engine import UNLIMITED
+from lloydia.backends.engine import RunSettings
 from lloydia.backends.part import Step, Tally
 from lloydia.exact import sums as exact
 
@@ -47,7 +47,7 @@ class PartRun(Protocol):
     @property
     def used(self) -> torch.Tensor: ...
 
-    def start(self, centers: NDArray, empty_stops: bool, max_iter: int) -> None:
+    def start(self, settings: RunSettings) -> None:
         """Begin a run."""
 
     def step(self, centers: NDArray) -> Step | None:
@@ -201,15 +201,9 @@ class CUDAPart(Generic[R]):
 
     # -- a run -------------------------------------------------------------------------------
 
-    def start(
-        self,
-        centers: NDArray,
-        algorithm: str,
-        empty_stops: bool = True,
-        max_iter: int = UNLIMITED,
-    ) -> None:
+    def start(self, settings: RunSettings) -> None:
         self._seeder = None
-        self.own_run.start(centers, empty_stops, max_iter)
+        self.own_run.start(settings)
 
     def step(self, centers: NDArray, measure: bool) -> Any:
         """Return a Step; where the sums of blocks are together, the largest cost alone."""

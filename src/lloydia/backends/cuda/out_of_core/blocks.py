@@ -27,6 +27,7 @@ from lloydia.backends.cuda.rows.fixed_point_grid import FixedPointGrid
 from lloydia.backends.cuda.rows.fp16_rows import Fp16Rows
 from lloydia.backends.cuda.run_kinds import LOW_DIM
 from lloydia.backends.cuda.runtime.recording import Recording
+from lloydia.backends.engine import RunSettings
 from lloydia.backends.part import Step
 from lloydia.exact.certificate import max_scale_exponent, scale_of
 
@@ -217,7 +218,7 @@ class Block:
         """The centres of the last assignment, which all blocks have in common."""
         return self.run.memory.current
 
-    def start(self, centers: NDArray, empty_stops: bool, max_iter: int) -> None:
+    def start(self, settings: RunSettings) -> None:
         self.labels.fill_(-1)
         self._run = self.shared.run_of(self.data, self.labels)
 

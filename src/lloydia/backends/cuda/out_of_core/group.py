@@ -20,6 +20,7 @@ from lloydia.backends.cuda.run_setup import bytes_of_clusters
 from lloydia.backends.cuda.runtime.devices import free_bytes
 from lloydia.backends.cuda.runtime.launching import place
 from lloydia.backends.cuda.runtime.own_device import current
+from lloydia.backends.engine import RunSettings
 from lloydia.backends.part import Step
 from lloydia.backends.passes import Passes
 from lloydia.data.chunks.memory import spell
@@ -198,12 +199,12 @@ class OutOfCore(Passes):
         if method == "seed_start":
             self._divide(False, 0)
             return
-        centers = arguments[0]
+        centers = arguments[0].centers if method == "start" else arguments[0]
         found = self._divide(method == "start", len(centers))
         self.shared.begin(self.parts[0].data, centers, 2 if found.fp16_rows else 1)
         if method == "classify":
             for part in self.parts:
-                part.start(centers, "lloyd")
+                part.start(RunSettings(centers, "lloyd"))
 
     def each(self, method: str, *arguments: Any) -> list[Any]:
         with current(self.device):
