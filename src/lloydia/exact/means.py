@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from lloydia.exact.sums import Grid, product_error
 
-__all__ = ["carry", "divide", "means", "significand", "two_sum"]
+__all__ = ["carry", "center_magnitudes", "divide", "means", "significand", "two_sum"]
 
 
 def carry(sums: NDArray[np.int64], bits: int) -> NDArray[np.int64]:
@@ -50,6 +50,21 @@ def means(sums: NDArray[np.int64], grid: Grid, dtype: np.dtype) -> NDArray:
         quotient = divide(*a, *b) if np.dtype(dtype) == np.float64 else a[0] / b[0]
         exponent = grid.exponents[:-1] - grid.bits * (place[:, :-1] - place[:, -1:])
         return np.ldexp(quotient, exponent).astype(dtype)
+
+
+def center_magnitudes(rows: NDArray, initial: NDArray) -> NDArray:
+    """Return what no coordinate of any centre of a run exceeds, feature by feature: shape (d,).
+
+    A mean lies within the range of the rows, and rounding keeps order; an empty cluster keeps its
+    initial centre.  Bounds of distances rely on it.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (d,)
+        The largest magnitude of each feature of the rows.
+    initial : ndarray of shape (k, d)
+    """
+    return np.maximum(rows, np.abs(initial).max(axis=0))
 
 
 def significand(digits: NDArray[np.int64], bits: int) -> tuple[NDArray, NDArray, NDArray]:

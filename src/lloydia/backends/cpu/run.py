@@ -24,6 +24,7 @@ from lloydia.backends.cpu.scan.scanners import Bf16Prefilter
 from lloydia.backends.cpu.steps import Tally, maker
 from lloydia.backends.engine import Report
 from lloydia.exact import sums as exact
+from lloydia.exact.means import center_magnitudes
 from lloydia.imports import load
 from lloydia.spelling import option
 
@@ -159,8 +160,7 @@ class Run:
         if kind is Lloyd:
             self.bounds = kind()
             return
-        # Every later centre is a mean of rows, or one of the initial ones.
-        magnitudes = np.maximum(self.dataset.magnitudes().largest, np.abs(self.initial).max(axis=0))
+        magnitudes = center_magnitudes(self.dataset.magnitudes().largest, self.initial)
         self.bounds = kind(self.dataset.n_samples, k, Padding.of(magnitudes, self.dataset.dtype))
 
     def assign(self) -> None:

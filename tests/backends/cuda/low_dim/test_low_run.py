@@ -205,12 +205,12 @@ def test_memory_may_hold_anything_before(poisoned, case, tol):
 def test_what_an_error_leaves_behind_is_noted(monkeypatch):
     engine, noted = begun(blobs(60, 2, "float32")), []
 
-    def planned_times(works, *about):
+    def replay_times(works, *about):
         for work in works:
             work()
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(low_run, "planned_times", planned_times)
+    monkeypatch.setattr(low_run, "replay_times", replay_times)
     monkeypatch.setattr(low_run.AsyncCopy, "note", lambda coming: noted.append(coming))
     with pytest.raises(KeyboardInterrupt):
         engine.run.end()
@@ -228,7 +228,7 @@ def test_the_last_run_is_given_back_before_the_next(monkeypatch):
 
     monkeypatch.setattr(run_setup, "check_memory", check_memory)
     for _ in range(2):
-        engine.start(X[:4].copy(), "lloyd", True, 5)
+        engine.start(X[:4].copy(), "lloyd", max_iter=5)
         engine.iterate(False).result()
     # All that is left of the first run is the spread.
     assert left[0] is None
@@ -239,7 +239,7 @@ def test_iterations_are_passed_over_on_the_own_device(monkeypatch):
     X = np.random.default_rng(0).normal(size=(300, 2)).astype("float32")
     engine = choose("cuda", X, None, None)
     engine.tolerance, there = 0.0, []
-    engine.start(X[:4].copy(), "lloyd", True, 6)
+    engine.start(X[:4].copy(), "lloyd", max_iter=6)
     late = engine.next_stop(Shift(0.0))
     inside = contextmanager(lambda device: (yield there.append(device)))
     monkeypatch.setattr(iterations, "current", inside)

@@ -7,7 +7,8 @@ import pytest
 
 from lloydia import KMeans
 from lloydia.backends.cuda import run_setup
-from lloydia.backends.cuda.low_dim import run as low_run
+from lloydia.backends.cuda.low_dim import launches
+from lloydia.backends.cuda.low_dim.shape import LIMBS
 from lloydia.exact.sums import Grid, Magnitudes
 from table import answer, blobs, weights_of
 
@@ -16,13 +17,13 @@ from table import answer, blobs, weights_of
 def kernels(monkeypatch):
     """Return the names of the kernels of few features that are launched."""
     names = []
-    launch = low_run.launch_by_key
+    launch = launches.launch_by_key
 
     def launch_by_key(kernel, *args, **options):
         names.append(kernel.fn.__name__)
         launch(kernel, *args, **options)
 
-    monkeypatch.setattr(low_run, "launch_by_key", launch_by_key)
+    monkeypatch.setattr(launches, "launch_by_key", launch_by_key)
     return names
 
 
@@ -60,7 +61,7 @@ def test_rows_of_more_limbs_than_are_added_at_once(dtype, kind):
     X[3] *= 2.0**30
     X[4] *= 2.0**-50
     n_limbs = Grid.choose(Magnitudes.of(X), X.dtype).n_limbs
-    assert 2 < n_limbs <= low_run.LIMBS
+    assert 2 < n_limbs <= LIMBS
     agree(X, 5, weights_of(kind, len(X)), max_iter=4)
 
 

@@ -246,7 +246,7 @@ def test_a_value_that_is_not_finite_is_named(memory):
     memory(X, 10)
     X[33, 1] = np.nan
     model, source = chunked(lambda: iter(np.array_split(X, 5)), 10, device="cuda")
-    with pytest.raises(DataError, match=r"block 4, row 4 \(row 34 of all\), column 2 is nan"):
+    with pytest.raises(DataError, match=r"block 4, row 4 \(row 34 of all\), column 2 is NaN"):
         model.fit(source)
 
 

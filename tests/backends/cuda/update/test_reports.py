@@ -136,12 +136,12 @@ def test_an_engine_counts_what_it_passes_over(d):
     oracle, engine = choose("cuda", X, None, None), choose("cuda", X, None, None)
     for each in oracle, engine:
         each.tolerance = 0.0
-        each.start(X[:4].copy(), "lloyd", True, 6)
+        each.start(X[:4].copy(), "lloyd", max_iter=6)
     told = [oracle.iterate(False).result() for _ in range(6)]
     late = engine.next_stop(Shift(0.0))
     late.begin()
     assert late.result() == told[-1]
     assert engine.n_distances == oracle.n_distances == 6 * 300 * 4
     # What is no bound lets no iteration pass.
-    engine.start(X[:4].copy(), "lloyd", True, 6)
+    engine.start(X[:4].copy(), "lloyd", max_iter=6)
     assert [engine.next_stop(Labels(0.0)).result() for _ in range(3)] == told[:3]
