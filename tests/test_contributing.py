@@ -1,4 +1,4 @@
-"""CONTRIBUTING.md: the files and names of its walks exist, and no walk is longer than it promises."""
+"""CONTRIBUTING.md: the files and names of its walks exist, and no walk is longer than promised."""
 
 from __future__ import annotations
 

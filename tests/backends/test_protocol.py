@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from lloydia import stopping
 from lloydia.backends import choose
 from lloydia.backends.cpu.part import CPUPart
-from lloydia.backends.engine import Ready
+from lloydia.backends.engine import DoneReport
 from lloydia.backends.group import Here
 from lloydia.backends.parts import Parts
 from lloydia.loop.run import Halt, OtherDataError, run_iterations
@@ -217,7 +217,7 @@ def test_a_ready_report_is_a_late_one():
     report = choose("reference", data(3), None, None)
     report.start(data(3)[:2], "lloyd")
     late = report.iterate(False)
-    assert isinstance(late, Ready)
+    assert isinstance(late, DoneReport)
     assert late.result().iteration == 1
 
 

@@ -7,7 +7,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from lloydia import KMeans
-from lloydia.backends.cuda.low_dim.table_sums import LEAST_ROWS
+from lloydia.backends.cuda.low_dim.table_sums import MIN_ROWS
 from lloydia.data.arrays import on_host
 from table import answer
 
@@ -32,7 +32,7 @@ def rows_of(kind, n, d):
 
 
 @pytest.mark.parametrize(("kind", "n", "d", "k", "dtype"), [
-    ("normal", LEAST_ROWS, 1, 2, "float32"), ("ties", LEAST_ROWS + 1, 2, 5, "float32"),
+    ("normal", MIN_ROWS, 1, 2, "float32"), ("ties", MIN_ROWS + 1, 2, 5, "float32"),
     ("ties", 100_003, 3, 16, "float32"), ("normal", 1_000_001, 3, 16, "float32"),
     ("ties", 3_000_000, 3, 16, "float32"), ("wide", 200_000, 3, 16, "float32"),
     ("offset", 300_000, 2, 32, "float32"), ("ties", 400_000, 1, 32, "float32"),

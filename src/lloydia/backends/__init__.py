@@ -155,7 +155,7 @@ def streams(device: str, X: Any) -> AbstractContextManager[Sequence[StreamContex
     if name := _gpu_name(device, on_gpu(X)):
         with _extra(name):
             number = load("lloydia.backends.cuda.runtime.devices").find(name, X)
-            return load("lloydia.backends.cuda.batched.streams").lanes(number)
+            return load("lloydia.backends.cuda.batched.streams").streams_of(number)
     return nullcontext([nullcontext])
 
 

@@ -27,30 +27,26 @@ from typing import Any, NamedTuple, Protocol, SupportsFloat
 import numpy as np
 from numpy.typing import NDArray
 
+from lloydia.backends.run_settings import Starts
 from lloydia.exact.sums import Magnitudes
 
 __all__ = [
     "NEVER",
-    "UNLIMITED",
     "Abilities",
+    "DoneReport",
     "Engine",
-    "Late",
-    "LateStop",
-    "Ready",
+    "PendingReport",
+    "PendingStop",
     "Report",
-    "RunSettings",
-    "Starts",
     "StopRule",
 ]
 
-# Iterations that no run needs.
-UNLIMITED = 1 << 30
 # The tolerance of a run that ends for other reasons.
 NEVER = -1.0
 
 
 class Report(NamedTuple):
-    """What one iteration tells the loop.
+    """What the loop gets of one iteration.
 
     Attributes
     ----------
@@ -84,64 +80,28 @@ class Report(NamedTuple):
     max_iter: int = 0
 
 
-class RunSettings(NamedTuple):
-    """What a run is begun with.
-
-    An option of runs is one more attribute here, with the value of runs without it.  An engine that
-    cannot do it raises an error in `start_run`.
-
-    Attributes
-    ----------
-    centers : array of shape (k, d)
-        The labels and bounds of the run before are forgotten.
-    algorithm : str
-    empty_stops : bool
-        Whether a run stops at an iteration with empty clusters, which the loop then fills; if not,
-        iterations go on.
-    max_iter : int
-        The run ends after so many iterations at the latest: what takes longer to pay is not begun,
-        and what follows the last may be queued with it.
-    """
-
-    centers: Any
-    algorithm: str
-    empty_stops: bool = True
-    max_iter: int = UNLIMITED
-
-
-class Starts(Protocol):
-    """What begins runs."""
-
-    def start(self, centers: Any, algorithm: str, **options: Any) -> None:
-        """Begin a run; the parameters are the attributes of :class:`RunSettings`."""
-        self.start_run(RunSettings(centers, algorithm, **options))
-
-    def start_run(self, settings: RunSettings) -> None:
-        """Begin a run; what :meth:`labels` and :meth:`centers` returned stays as it is."""
-
-
-class Late(Protocol):
+class PendingReport(Protocol):
     """A report that is perhaps still being computed."""
 
     def begin(self) -> None:
-        """Have it computed now, if the engine has put that off until someone waits for it."""
+        """Have it computed now, if the engine has put that off until it is waited for."""
 
     def result(self) -> Report:
         """Wait for it."""
 
 
-class LateStop(Protocol):
+class PendingStop(Protocol):
     """What :meth:`Engine.next_stop` returns."""
 
     def begin(self) -> None:
-        """Have it computed now, if the engine has put that off until someone waits for it."""
+        """Have it computed now, if the engine has put that off until it is waited for."""
 
     def result(self) -> Report | None:
         """Wait once; None if none of the iterations that came may end the run."""
 
 
 @dataclass(frozen=True)
-class Ready:
+class DoneReport:
     """A report that is there."""
 
     report: Report
@@ -201,7 +161,7 @@ class Abilities(Protocol):
         """
         return None
 
-    def next_stop(self, rule: StopRule) -> LateStop | None:
+    def next_stop(self, rule: StopRule) -> PendingStop | None:
         """Return the report, late, of the next iteration that may end the run; None if it cannot.
 
         The engine queues iterations by itself.  It skips the reports of iterations in which rows
@@ -320,7 +280,7 @@ class Engine(Abilities, Starts, Protocol):
 
     # -- a run -------------------------------------------------------------------------------
 
-    def iterate(self, inertia: bool) -> Late:
+    def iterate(self, inertia: bool) -> PendingReport:
         """Queue an assignment and an update of the centres; empty clusters keep theirs."""
 
     def rewind(self, iteration: int) -> None:

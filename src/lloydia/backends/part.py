@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from lloydia.backends.engine import RunSettings
+from lloydia.backends.run_settings import RunSettings
 from lloydia.exact import sums
 
 __all__ = ["Part", "Step", "Tally"]

@@ -7,9 +7,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from lloydia.backends.engine import Late, Ready, Report, RunSettings
+from lloydia.backends.engine import DoneReport, PendingReport, Report
 from lloydia.backends.part import Step
 from lloydia.backends.parted_rows import PartedRows
+from lloydia.backends.run_settings import RunSettings
 from lloydia.exact import distance
 from lloydia.exact.means import means
 
@@ -27,7 +28,7 @@ class PartedRun(Protocol):
     lag: int
 
     def start(self, settings: RunSettings) -> None: ...
-    def iterate(self, inertia: bool) -> Late: ...
+    def iterate(self, inertia: bool) -> PendingReport: ...
     def rewind(self, iteration: int) -> None: ...
     def empty_clusters(self) -> NDArray[np.int64]: ...
     def relocate(self, rows: NDArray[np.int64], clusters: NDArray[np.int64]) -> Report: ...
@@ -75,14 +76,14 @@ class HostRun:
         self.iteration, self.step = 0, None
         self.rows.group.each("start", settings._replace(centers=self.current))
 
-    def iterate(self, inertia: bool) -> Late:
+    def iterate(self, inertia: bool) -> PendingReport:
         self.used = self.current
         self.step = step = self.rows.group.total("step", self.used, inertia)
         self.iteration += 1
         self.forget_inertia()
         if inertia:
             self.latest = self.rows.cost(step.largest_cost)
-        return Ready(self._finish(step, step.sums))
+        return DoneReport(self._finish(step, step.sums))
 
     def _finish(self, step: Step, totals: NDArray[np.int64]) -> Report:
         """Compute the centres; those of empty clusters stay."""

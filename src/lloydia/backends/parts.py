@@ -14,10 +14,11 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from lloydia.backends import choose
-from lloydia.backends.engine import Engine, Late, Report, RunSettings
+from lloydia.backends.engine import Engine, PendingReport, Report
 from lloydia.backends.group import Group
 from lloydia.backends.parted_rows import PartedRows
 from lloydia.backends.parted_run import HostRun, PartedRun
+from lloydia.backends.run_settings import RunSettings
 from lloydia.exact import sums
 
 __all__ = ["Parts"]
@@ -155,7 +156,7 @@ class Parts(Engine):
         self.run.start(settings)
         self.lag = self.run.lag
 
-    def iterate(self, inertia: bool) -> Late:
+    def iterate(self, inertia: bool) -> PendingReport:
         return self.run.iterate(inertia)
 
     def rewind(self, iteration: int) -> None:

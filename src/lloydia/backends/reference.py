@@ -13,7 +13,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from lloydia.backends.engine import Engine, Ready, Report, RunSettings
+from lloydia.backends.engine import DoneReport, Engine, Report
+from lloydia.backends.run_settings import RunSettings
 from lloydia.data.weights import positive_rows
 from lloydia.exact import counter, distance, sums
 from lloydia.exact.means import means
@@ -126,13 +127,13 @@ class Reference(Engine):
         self.iteration = self.n_changed = 0
         self.cost: float | None = None
 
-    def iterate(self, inertia: bool) -> Ready:
+    def iterate(self, inertia: bool) -> DoneReport:
         old = self.assigned
         self.assign()
         self.iteration += 1
         self.n_changed = int((self.assigned != old).sum())
         self.cost = self.inertia() if inertia else None
-        return Ready(self._update(self.assigned))
+        return DoneReport(self._update(self.assigned))
 
     def _update(self, labels: NDArray) -> Report:
         """Compute the centres of a partition; those of empty clusters stay."""

@@ -18,7 +18,7 @@ from collections import deque
 from numpy.typing import NDArray
 
 from lloydia.backends import choose
-from lloydia.backends.engine import Late
+from lloydia.backends.engine import PendingReport
 from lloydia.backends.magnitudes import check_range
 from lloydia.data.arrays import on_host
 from lloydia.imports import load
@@ -49,7 +49,7 @@ def fit(
     engine.start(centers, "lloyd", empty_stops=False)
     # Iterations past the end must leave the labels of the last: past strict convergence they do.
     lag = engine.lag if rule is None or rule == Labels() else 0
-    waiting: deque[Late] = deque()
+    waiting: deque[PendingReport] = deque()
     queued, over = 0, False
     while not over:
         while queued < max_iter and len(waiting) <= lag:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lloydia.backends.engine import NEVER, Engine, Late, LateStop, Report
+from lloydia.backends.engine import NEVER, Engine, PendingReport, PendingStop, Report
 from lloydia.data.arrays import on_host
 from lloydia.loop.empty import settle
 from lloydia.loop.tolerance import tolerance_of
@@ -104,7 +104,7 @@ class OtherDataError(ValueError):
 
 
 # Yields the report that it waits for, or None if it waits for something else; returns the result.
-Run = Generator[LateStop | None, None, Result]
+Run = Generator[PendingStop | None, None, Result]
 
 
 def run_iterations(engine: Engine, centers: NDArray, **options: Any) -> Result:
@@ -219,9 +219,9 @@ class _Queue:
     ) -> None:
         self.engine, self.rule, self.costed = engine, rule, costed
         self.max_iter, self.lag, self.queued = max_iter, lag, 0
-        self.waiting: deque[Late] = deque()
+        self.waiting: deque[PendingReport] = deque()
 
-    def next_report(self) -> LateStop:
+    def next_report(self) -> PendingStop:
         """Return the next report, which may still be under computation."""
         if self.rule is not None:
             if (stop := self.engine.next_stop(self.rule)) is not None:
@@ -267,7 +267,7 @@ def _ended(engine: Engine, report: Report, reason: str, costs: list[float], assi
     )
 
 
-def _again(engine: Engine, halt: Halt, empty: str) -> Generator[Late, None, None]:
+def _again(engine: Engine, halt: Halt, empty: str) -> Generator[PendingReport, None, None]:
     """Repeat the last iteration of an interrupted run, and compare the centres."""
     late = engine.iterate(False)
     yield late

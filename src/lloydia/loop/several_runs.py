@@ -12,13 +12,13 @@ from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 
 from lloydia.backends import StreamContext
-from lloydia.backends.engine import LateStop
+from lloydia.backends.engine import PendingStop
 from lloydia.loop.run import Result, Run
 
 __all__ = ["Turns", "about", "in_step", "interleave", "outcome"]
 
 # Yields the report that it waits for, as a run does; it stores the results itself.
-Turns = Generator[LateStop | None, None, None]
+Turns = Generator[PendingStop | None, None, None]
 
 
 @contextmanager
@@ -38,7 +38,7 @@ def in_step(runs: dict[int, Run], empty_stops: bool) -> dict[int, Run]:
     """
     going, ended = dict(runs), {}
     while going:
-        late: dict[int, LateStop] = {}
+        late: dict[int, PendingStop] = {}
         for b, run in runs.items():
             if b in going:
                 with about(b):

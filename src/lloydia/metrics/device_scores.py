@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from sklearn.utils import check_random_state
 
-from lloydia.backends.cuda.dataset import place_rows
+from lloydia.backends.cuda.placement import place_rows
 from lloydia.backends.cuda.rows.distances import distances, own_distances
 from lloydia.data.device_arrays import returning
 from lloydia.metrics.coincidence import ExactCentroids, near

@@ -13,8 +13,8 @@ from lloydia.backends import choose, cluster
 from lloydia.backends.cluster import partitions
 from lloydia.backends.cluster.history import CHANGES
 from lloydia.backends.cluster.member import Member, Question, answer, labels, merge
-from lloydia.backends.engine import RunSettings
 from lloydia.backends.part import Part
+from lloydia.backends.run_settings import RunSettings
 from lloydia.data.collections import Partitions, WorkerPartitions
 from lloydia.loop.run import run_iterations
 from lloydia.loop.tolerance import Tolerance

@@ -89,7 +89,7 @@ def tables(monkeypatch):
     from lloydia.backends.cuda.low_dim.shape import shape_of
 
     def choose_them(there):
-        monkeypatch.setattr(table_sums, "LEAST_ROWS", 0 if there else 1 << 62)
+        monkeypatch.setattr(table_sums, "MIN_ROWS", 0 if there else 1 << 62)
         shape_of.cache_clear()
 
     yield choose_them

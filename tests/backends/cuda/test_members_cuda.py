@@ -8,7 +8,7 @@ import torch
 from lloydia.backends import choose
 from lloydia.backends.cluster import partitions
 from lloydia.backends.cluster.member import Member, Question, answer
-from lloydia.backends.engine import RunSettings
+from lloydia.backends.run_settings import RunSettings
 from table import blobs, weights_of
 
 

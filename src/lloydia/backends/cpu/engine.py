@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from lloydia.backends.cpu.rows.dataset import Dataset
 from lloydia.backends.cpu.run import Run
 from lloydia.backends.cpu.seeding.seeder import Seeder
-from lloydia.backends.engine import Engine, Ready, Report, RunSettings
+from lloydia.backends.engine import DoneReport, Engine, Report
+from lloydia.backends.run_settings import RunSettings
 from lloydia.backends.seeded import Seeded
 from lloydia.exact import sums
 
@@ -75,8 +76,8 @@ class CPU(Seeded, Engine):
         self.seeder.forget()
         self.run.start(settings.centers, settings.algorithm, settings.max_iter)
 
-    def iterate(self, inertia: bool) -> Ready:
-        return Ready(self.run.iterate(inertia))
+    def iterate(self, inertia: bool) -> DoneReport:
+        return DoneReport(self.run.iterate(inertia))
 
     def rewind(self, iteration: int) -> None:
         """Do nothing: no iteration is queued before the report of the one before is read."""

@@ -12,8 +12,8 @@ from lloydia.backends.cpu.memory import RunMemory
 from lloydia.backends.cpu.rows.dataset import NONE, Dataset
 from lloydia.backends.cpu.run import Run
 from lloydia.backends.cpu.seeding.seeder import Seeder
-from lloydia.backends.engine import RunSettings
 from lloydia.backends.part import Step, Tally
+from lloydia.backends.run_settings import RunSettings
 from lloydia.exact import sums
 
 __all__ = ["CPUPart"]

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property, lru_cache, partial
-from typing import Any
 
 import numpy as np
 import torch
@@ -22,14 +21,10 @@ from lloydia.backends.cuda.rows.found_grid import limbs_before, remember_limbs
 from lloydia.backends.cuda.rows.fp16_rows import Fp16Rows
 from lloydia.backends.cuda.rows.frame import frame_of
 from lloydia.backends.cuda.rows.magnitudes import magnitudes, new_bounds, queue_bounds
-from lloydia.backends.cuda.rows.memory import needed_bytes
 from lloydia.backends.cuda.rows.totals import cost_limbs, join_cost, largest_term
 from lloydia.backends.cuda.run_kinds import run_kind
 from lloydia.backends.cuda.runtime.async_copy import AsyncCopy
-from lloydia.backends.cuda.runtime.devices import check_memory
-from lloydia.backends.cuda.runtime.launching import place
 from lloydia.backends.cuda.runtime.relocation import BufferMap, replay
-from lloydia.backends.cuda.runtime.upload import to_device
 from lloydia.backends.cuda.update.mean_variance import MeanVariance
 from lloydia.backends.cuda.update.means import MAX_CENTERS_WITH_LIMIT
 from lloydia.data.device_rows import refuse_non_finite
@@ -37,9 +32,8 @@ from lloydia.data.weights import positive_rows
 from lloydia.exact import sums as exact
 from lloydia.exact.distance import check_magnitudes, largest_magnitude
 from lloydia.seeding.given import checked
-from lloydia.spelling import option
 
-__all__ = ["INFINITE", "MAX_ROWS", "WIDE", "Dataset", "place_rows"]
+__all__ = ["INFINITE", "WIDE", "Dataset"]
 
 # The type of the centres of each type that rows can be stored in.
 WIDE = {
@@ -52,9 +46,6 @@ WIDE = {
 # The same for NumPy.
 DTYPES = {wide: np.dtype(str(wide).removeprefix("torch.")) for wide in WIDE.values()}
 
-# Row numbers are 32-bit integers.
-MAX_ROWS = 2**31 - 2**20
-
 # The bits of infinity: no number that is finite has them, or more.
 INFINITE = int(np.float64(np.inf).view(np.int64))
 
@@ -63,36 +54,6 @@ INFINITE = int(np.float64(np.inf).view(np.int64))
 def bits_below(d: int, n: int) -> int:
     """Return the bits of the magnitude that n rows of d features are to be below."""
     return int(np.float64(largest_magnitude(d, n)).view(np.int64))
-
-
-def place_rows(X: Any, weights: NDArray | None, device: str) -> Dataset:
-    """Put rows on a GPU, which is the current device.
-
-    Parameters
-    ----------
-    X : torch.Tensor on the device, or ndarray: shape (n, d)
-        float16, bfloat16, float32 or float64; NaN and infinity are refused when it is measured.
-    weights : ndarray of shape (n,), float64, or None
-    device : str
-
-    Raises
-    ------
-    ValueError
-        For more rows than a GPU takes.
-    MemoryError
-        If there is not enough memory for them and for a run.
-    """
-    home = place(device)
-    if X.shape[0] > MAX_ROWS:
-        raise ValueError(
-            f"X has {X.shape[0]:,} rows, and a GPU takes at most {MAX_ROWS:,}: use "
-            f"{option('device', 'cpu')}."
-        )
-    there = isinstance(X, torch.Tensor) and X.device == home
-    copied = not there or not X.is_contiguous()
-    check_memory(needed_bytes(*X.shape, X.dtype.itemsize, copied), home)
-    rows = X.contiguous() if there else to_device(np.asarray(X), home)
-    return Dataset(rows, None if weights is None else torch.as_tensor(weights).to(home))
 
 
 class Dataset:
@@ -335,7 +296,7 @@ class Dataset:
         chosen = self.X[torch.as_tensor(indices, device=self.device)]
         return chosen.to(self.wide).cpu().numpy() + 0.0
 
-    def weights_of(self, indices: NDArray[np.int64]) -> NDArray[np.float64] | None:
+    def given_weights(self, indices: NDArray[np.int64]) -> NDArray[np.float64] | None:
         """Return the weights of some rows, on the host; None where there are none."""
         return None if self.weights is None else self.weights.cpu().numpy()[indices]
 

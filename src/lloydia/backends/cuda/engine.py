@@ -11,15 +11,16 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from lloydia.backends.cuda.dataset import place_rows
 from lloydia.backends.cuda.iterations import Counters, Iterations, NextStop, Queued
+from lloydia.backends.cuda.placement import place_rows
 from lloydia.backends.cuda.protocols import Run
 from lloydia.backends.cuda.rows.distances import distances, own_distances
 from lloydia.backends.cuda.run_setup import build, recorded_facts, request_run
 from lloydia.backends.cuda.runtime.own_device import current, on
 from lloydia.backends.cuda.seeding import donors
 from lloydia.backends.cuda.seeding.seeds import Seeds
-from lloydia.backends.engine import Engine, Report, RunSettings, StopRule
+from lloydia.backends.engine import Engine, Report, StopRule
+from lloydia.backends.run_settings import RunSettings
 from lloydia.backends.seeded import Seeded
 from lloydia.exact import sums as exact
 

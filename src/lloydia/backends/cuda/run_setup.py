@@ -25,7 +25,8 @@ from lloydia.backends.cuda.run_kinds import LOW_DIM
 from lloydia.backends.cuda.runtime.devices import check_memory
 from lloydia.backends.cuda.runtime.relocation import overlap
 from lloydia.backends.cuda.update.mean_variance import MeanVariance
-from lloydia.backends.engine import NEVER, RunSettings
+from lloydia.backends.engine import NEVER
+from lloydia.backends.run_settings import RunSettings
 
 __all__ = ["RunRequest", "build", "bytes_of_clusters", "check", "needed_bytes", "request_run"]
 
@@ -70,7 +71,7 @@ def request_run(data: Dataset, settings: RunSettings, tolerance: float = NEVER) 
         if not (measures(data) or guesses(data)):
             start: NDArray | torch.Tensor = data.check_start(centers)
         else:
-            # Plans tell memory apart by where it is.
+            # Recorded launches know memory by its address.
             start = centers.clone() if overlap(centers, data.X) else centers
             data.start = start
     else:
@@ -108,7 +109,7 @@ def build(data: Dataset, request: RunRequest) -> tuple[Run, int]:
     The last run is to be gone: its memory is used again.
     """
     if data.unchecked:
-        # Of a run whose grid nobody has looked at.
+        # That of a run whose grid the host has not checked.
         data.variance = None
     if data.variance is not None and data.variance.queued:
         # It may be part of the last run's memory, which is given back.

@@ -21,10 +21,10 @@ from lloydia.backends.cuda.low_dim.assign import assign_kernel
 from lloydia.backends.cuda.low_dim.center_table import table_size, tabulate_kernel
 from lloydia.backends.cuda.low_dim.grid import measure
 from lloydia.backends.cuda.low_dim.recheck import recheck_kernel
-from lloydia.backends.cuda.low_dim.scores import TOGETHER
+from lloydia.backends.cuda.low_dim.scores import CENTERS_PER_STEP
 from lloydia.backends.cuda.low_dim.stages import ITERATING, LAST
 from lloydia.backends.cuda.low_dim.table_sums import WORDS, copies_of
-from lloydia.backends.cuda.low_dim.update import LISTS_TOGETHER, update_kernel
+from lloydia.backends.cuda.low_dim.update import LISTS_PER_PROGRAM, update_kernel
 from lloydia.backends.cuda.rows.frame import frame_of
 from lloydia.backends.cuda.rows.low_cost import COST, DONE
 from lloydia.backends.cuda.runtime.launching import INTERPRETED, ceil_div
@@ -92,7 +92,7 @@ class Steps:
         lists = rows, old, new, self.counts[0], ambiguous, self.counts[1], self.room, states
         assign_kernel[(self.programs,)](
             self.rows, n, self.k, self.labels, self.numbers, self.table, self.state, self.cost,
-            *lists, d=d, ONE_GROUP=self.k <= TOGETHER.value,
+            *lists, d=d, ONE_GROUP=self.k <= CENTERS_PER_STEP.value,
         )  # fmt: skip
         recheck_kernel[(self.programs,)](
             self.rows, self.k, self.labels, current, self.state, self.cost, *lists, d=d
@@ -100,7 +100,7 @@ class Steps:
 
     def update(self):
         n, d = self.rows.shape
-        update_kernel[(ceil_div(self.n_lists, LISTS_TOGETHER),)](
+        update_kernel[(ceil_div(self.n_lists, LISTS_PER_PROGRAM),)](
             self.rows, n, self.k, None, self.numbers, None, self.labels, self.sums,
             self.grid.n_limbs, self.grid.bits, self.state, *self.lists[:3], self.counts[0],
             self.room, self.n_lists, len(self.sums), self.copies, self.own,
@@ -135,7 +135,7 @@ def steps_of(kind, n, d, k, dtype, programs, bits):
     ("wide", 1100, 2, 40, "float32", 3, 50),
 ])  # fmt: skip
 def test_labels_and_sums_are_those_of_the_host(kind, n, d, k, dtype, programs, bits, monkeypatch):
-    monkeypatch.setattr(table_sums, "LEAST_ROWS", 0)
+    monkeypatch.setattr(table_sums, "MIN_ROWS", 0)
     steps, X = steps_of(kind, n, d, k, dtype, programs, bits)
     assert (steps.copies > 0) == (bits < 50 or dtype == "float64")
     if kind == "full":

@@ -12,7 +12,7 @@ import triton.language as tl
 
 from lloydia.backends.cuda.device_functions.feature_loads import features
 from lloydia.backends.cuda.low_dim.center_table import frame_at, table_size, tabulate
-from lloydia.backends.cuda.low_dim.scores import TOGETHER, certify, framed, line_of
+from lloydia.backends.cuda.low_dim.scores import CENTERS_PER_STEP, certify, framed, line_of
 from lloydia.backends.cuda.runtime.launching import EXACT, place
 
 ROWS = 128
@@ -44,7 +44,7 @@ def certified(X, centers, origin, scale):
     table = torch.full((table_size(k, d),), float("nan"), device=there)
     certify_all[(1,)](
         torch.from_numpy(X).to(there), n, torch.from_numpy(centers).to(there), k, numbers, table,
-        found, certain, d=d, ONE_GROUP=k <= TOGETHER.value, ROWS=ROWS, **EXACT,
+        found, certain, d=d, ONE_GROUP=k <= CENTERS_PER_STEP.value, ROWS=ROWS, **EXACT,
     )  # fmt: skip
     return found.cpu().numpy(), certain.cpu().numpy() > 0
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import torch
 
-from lloydia.backends.cuda.dataset import place_rows
 from lloydia.backends.cuda.device_functions import run_state as state
 from lloydia.backends.cuda.dispatch import Kernels, Stage
 from lloydia.backends.cuda.matmul import scan as tensor_scan
 from lloydia.backends.cuda.matmul.scan import TensorScan
+from lloydia.backends.cuda.placement import place_rows
 from lloydia.backends.cuda.rows.fp16_frame import RADIUS
 from lloydia.backends.cuda.rows.fp16_rows import LARGEST_RESIDUAL
 from lloydia.backends.cuda.runtime.launching import place

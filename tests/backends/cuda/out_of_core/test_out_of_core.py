@@ -69,7 +69,7 @@ def agree(X, k, weights=None, **parameters):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_blocks_that_would_have_tables_alone(dtype, memory, monkeypatch):
     """Others follow in the memory of one, and the last is less than what programs look at."""
-    monkeypatch.setattr(table_sums, "LEAST_ROWS", 1024)
+    monkeypatch.setattr(table_sums, "MIN_ROWS", 1024)
     X = np.random.default_rng(0).normal(size=(2 * 1024 + 30, 2)).astype(dtype)
     memory(X, 1024, k=3)
     agree(X, 3, init=X[:3].copy(), max_iter=4, tol=0.0)

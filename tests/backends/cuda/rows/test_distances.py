@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from lloydia.backends.cuda.dataset import place_rows
+from lloydia.backends.cuda.placement import place_rows
 from lloydia.backends.cuda.rows.distances import distances, own_distances
 from lloydia.backends.cuda.runtime.launching import place
 from lloydia.exact import distance

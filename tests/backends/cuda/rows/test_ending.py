@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from lloydia.backends.cuda.dataset import place_rows
+from lloydia.backends.cuda.placement import place_rows
 from lloydia.backends.cuda.rows.distinct import ROWS_PER_MARK
 from lloydia.backends.cuda.rows.ending import Ending
 from lloydia.backends.cuda.runtime.launching import place

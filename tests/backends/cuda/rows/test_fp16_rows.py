@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from lloydia.backends.cuda.dataset import place_rows
+from lloydia.backends.cuda.placement import place_rows
 from lloydia.backends.cuda.rows.fp16_rows import Fp16Rows
 from lloydia.backends.cuda.rows.magnitudes import magnitudes, new_bounds, queue_bounds
 from nasty import FLAVOURS, rows_of

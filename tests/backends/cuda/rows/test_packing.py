@@ -10,12 +10,12 @@ import torch
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda.dataset import place_rows
 from lloydia.backends.cuda.device_functions.run_state import SIZE, STOPPED
 from lloydia.backends.cuda.engine import CUDA
 from lloydia.backends.cuda.matmul.fp16_centers import Fp16Centers
 from lloydia.backends.cuda.matmul.packed_top_two import SMALLEST_SCORE
 from lloydia.backends.cuda.matmul.scan import TensorScan
+from lloydia.backends.cuda.placement import place_rows
 from lloydia.backends.cuda.rows.fp16_frame import MAX_RADIUS, RADIUS
 from lloydia.backends.cuda.rows.fp16_rows import UNIT, Fp16Rows
 from lloydia.backends.cuda.rows.packing import FAR, in_fixed_point, typical_of

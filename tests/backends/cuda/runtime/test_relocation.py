@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from lloydia.backends.cuda.dataset import place_rows
+from lloydia.backends.cuda.placement import place_rows
 from lloydia.backends.cuda.rows.fp16_rows import Fp16Rows
 from lloydia.backends.cuda.runtime import launch_configs, recording, relocation
 from lloydia.backends.cuda.runtime.arena import ALIGNED

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from lloydia.backends.cuda.dataset import place_rows
 from lloydia.backends.cuda.engine import CUDA
+from lloydia.backends.cuda.placement import place_rows
 from lloydia.backends.cuda.runtime.launching import place
 from lloydia.backends.cuda.seeding import oversampling
 from lloydia.backends.cuda.seeding.several import nearest_of

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from lloydia.backends.cuda.dataset import place_rows
 from lloydia.backends.cuda.device_functions.iteration_report import CHANGED, EMPTY, HEAD, MOVE
 from lloydia.backends.cuda.device_functions.run_state import ITERATION, N_CHANGED, SIZE, STOPPED
 from lloydia.backends.cuda.matmul.fp16_centers import Fp16Centers
+from lloydia.backends.cuda.placement import place_rows
 from lloydia.backends.cuda.rows.fp16_rows import Fp16Rows
 from lloydia.backends.cuda.runtime.launching import EXACT, next_power, place
 from lloydia.backends.cuda.update.means import NOT_PACKED, finish_kernel

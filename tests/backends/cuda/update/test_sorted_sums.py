@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from lloydia.backends.cuda.dataset import place_rows
 from lloydia.backends.cuda.device_functions.run_state import N_CHANGED, SIZE
+from lloydia.backends.cuda.placement import place_rows
 from lloydia.backends.cuda.rows.fixed_point_grid import FixedPointGrid, gather
 from lloydia.backends.cuda.runtime.launching import place
 from lloydia.backends.cuda.update.sorted_sums import queue_sorted_sums

@@ -12,10 +12,10 @@ import triton.language as tl
 
 from compiling import compiles, said_by
 from lloydia.backends import choose
-from lloydia.backends.cuda.dataset import place_rows
 from lloydia.backends.cuda.device_functions.ptx.limb_overflow import overflow_ptx
 from lloydia.backends.cuda.device_functions.ptx.shared_table import update_ptx
 from lloydia.backends.cuda.device_functions.run_state import N_CHANGED, SIZE, STOPPED
+from lloydia.backends.cuda.placement import place_rows
 from lloydia.backends.cuda.rows.fixed_point_grid import FixedPointGrid
 from lloydia.backends.cuda.runtime.launching import INTERPRETED, place
 from lloydia.backends.cuda.update import table_sums

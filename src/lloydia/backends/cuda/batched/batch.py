@@ -11,9 +11,9 @@ import torch
 
 from lloydia.backends.cuda.batched.rows import BatchRows, alike
 from lloydia.backends.cuda.batched.run import BatchRun, BatchStatus
-from lloydia.backends.cuda.dataset import MAX_ROWS
 from lloydia.backends.cuda.matmul.scan import TensorScan
 from lloydia.backends.cuda.matmul.starting import queue_start
+from lloydia.backends.cuda.placement import MAX_ROWS
 from lloydia.backends.cuda.rows.distances import own_distances
 from lloydia.backends.cuda.rows.fp16_rows import padded
 from lloydia.backends.cuda.rows.totals import cost_limbs, join_cost
@@ -26,7 +26,7 @@ from lloydia.backends.cuda.runtime.relocation import BufferMap
 from lloydia.backends.cuda.runtime.upload import to_device
 from lloydia.backends.cuda.update.cluster_sums import ClusterSums
 from lloydia.backends.cuda.update.means import queue_finish
-from lloydia.backends.engine import UNLIMITED
+from lloydia.backends.run_settings import UNLIMITED
 
 __all__ = ["LAG", "Batch", "batches"]
 
@@ -74,7 +74,7 @@ class Batch:
         self.assigned = False
         if starts is not None and bounds is not None:
             queue_start(starts, self.run.current, self.run.history, bounds)
-        # Iterations that an item asked for, and those that the device was told of.
+        # Iterations that some item has queued here, and those that are queued on the device.
         self.queued = self.launched = 0
         self.max_iter = UNLIMITED
         # Items that are to be stopped, with their last iteration; and to be assigned once more.
@@ -98,7 +98,7 @@ class Batch:
         return ClusterSums(self.rows, self.k)
 
     def launch(self) -> None:
-        """Queue on the device all that an item asked for."""
+        """Queue on the device what items have queued here."""
         run = self.run
         if not self.begun:
             self._begin()
@@ -187,7 +187,7 @@ class Batch:
     def finish(self) -> AsyncCopy:
         """Return the inertia of each item, on its way; ask when all have ended.
 
-        Labels and centres are the last ones once this was asked.
+        Labels and centres are the last ones after this call.
         """
         if self.final is None:
             if any(self.ended.get(b) != self.launched for b in self.unassigned):

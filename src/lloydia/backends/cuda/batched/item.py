@@ -15,22 +15,23 @@ from lloydia.backends.cuda.dataset import Dataset
 from lloydia.backends.cuda.engine import CUDA
 from lloydia.backends.cuda.runtime.own_device import current
 from lloydia.backends.cuda.seeding.seeds import Seeds
-from lloydia.backends.engine import NEVER, Abilities, Report, RunSettings, Starts
+from lloydia.backends.engine import NEVER, Abilities, Report
+from lloydia.backends.run_settings import RunSettings, Starts
 from lloydia.backends.seeded import Seeded
 from lloydia.exact import sums as exact
 
 __all__ = ["BatchItem", "groups"]
 
 
-class Asked:
-    """The report of an iteration that an item asked for."""
+class ItemReport:
+    """The report of an iteration of one item."""
 
     def __init__(self, item: BatchItem, iteration: int) -> None:
         self.item, self.iteration = item, iteration
         self.report: Report | None = None
 
     def begin(self) -> None:
-        """Queue it on the device, with all that other items asked for."""
+        """Queue it on the device, with the iterations of other items."""
         self.item.batch.launch()
 
     def result(self) -> Report:
@@ -41,7 +42,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Owed:
+class ItemInertia:
     """The inertia of an item, once all have ended."""
 
     batch: Batch
@@ -109,10 +110,10 @@ class BatchItem(Seeded, Abilities, Starts):
         # Not looked at in a batch that was made with them.
         self.batch.starts[self.number] = settings.centers
 
-    def iterate(self, inertia: bool) -> Asked:
+    def iterate(self, inertia: bool) -> ItemReport:
         self.queued += 1
         self.batch.queued = max(self.batch.queued, self.queued)
-        return Asked(self, self.queued)
+        return ItemReport(self, self.queued)
 
     def report(self, iteration: int) -> Report:
         """Wait for the report of an iteration."""
@@ -137,7 +138,7 @@ class BatchItem(Seeded, Abilities, Starts):
         self.batch.unassigned.append(self.number)
 
     def inertia(self) -> SupportsFloat:
-        return Owed(self.batch, self.number)
+        return ItemInertia(self.batch, self.number)
 
     def labels(self) -> torch.Tensor:
         self.batch.finish()

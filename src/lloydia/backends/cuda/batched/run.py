@@ -23,7 +23,7 @@ __all__ = ["BatchRun", "BatchStatus"]
 
 
 class BatchStatus(NamedTuple):
-    """What the device tells of an iteration: a number for each item."""
+    """The status of an iteration: a number for each item."""
 
     changed: list[int]
     empty: list[int]
@@ -124,7 +124,7 @@ class BatchRun:
 
 
 def read(report: NDArray[np.int64]) -> BatchStatus:
-    """Return what a report of shape (batch_size, HEAD + k) tells."""
+    """Return the status in a report of shape (batch_size, HEAD + k)."""
     floats = report.view(np.float64)
     # One after the other, as cumsum must.
     shifts = np.cumsum(floats[:, HEAD.value :], axis=1)[:, -1]

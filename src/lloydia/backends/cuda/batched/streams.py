@@ -15,14 +15,14 @@ import torch
 from lloydia.backends import StreamContext
 from lloydia.backends.cuda.runtime.launching import place
 
-__all__ = ["lanes"]
+__all__ = ["streams_of"]
 
 # Each has an engine, and rows that the cache should hold.
 COUNT = 4
 
 
 @contextmanager
-def lanes(device: str) -> Iterator[Sequence[StreamContext]]:
+def streams_of(device: str) -> Iterator[Sequence[StreamContext]]:
     """Open the streams of a device; the current stream waits for them at the end.
 
     A tensor made before may be used in all of them; one that is made in a stream stays there.
@@ -32,11 +32,11 @@ def lanes(device: str) -> Iterator[Sequence[StreamContext]]:
         yield [nullcontext] * COUNT
         return
     caller = torch.cuda.current_stream(home)
-    streams = [torch.cuda.Stream(home) for _ in range(COUNT)]
-    for stream in streams:
+    opened = [torch.cuda.Stream(home) for _ in range(COUNT)]
+    for stream in opened:
         stream.wait_stream(caller)
     try:
-        yield [partial(torch.cuda.stream, stream) for stream in streams]
+        yield [partial(torch.cuda.stream, stream) for stream in opened]
     finally:
-        for stream in streams:
+        for stream in opened:
             caller.wait_stream(stream)

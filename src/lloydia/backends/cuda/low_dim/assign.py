@@ -80,7 +80,7 @@ def assign_kernel(
     states : int
         When this runs; see :mod:`stages`.
     ONE_GROUP : bool
-        Whether k is at most TOGETHER of :mod:`scores`.
+        Whether k is at most CENTERS_PER_STEP of :mod:`scores`.
     """
     wait_for_previous_kernel()
     if is_active(run_state, cost, states):

@@ -2,7 +2,7 @@
 
 It begins with the numbers of :func:`lloydia.backends.cuda.low_dim.scores.margin`.  A centre is d
 features in the frame and the start of its score, ``p - |b|**2 / 2 + L``; centres that never win
-follow, up to a multiple of TOGETHER.
+follow, up to a multiple of CENTERS_PER_STEP.
 """
 
 from __future__ import annotations
@@ -11,7 +11,13 @@ import triton
 import triton.language as tl
 
 from lloydia.backends.cuda.device_functions.run_state import STOPPED, wait_for_previous_kernel
-from lloydia.backends.cuda.low_dim.scores import FAR_ROW, HEADER, TOGETHER, framed, pitch, pitch_of
+from lloydia.backends.cuda.low_dim.scores import (
+    CENTERS_PER_STEP,
+    FAR_ROW,
+    HEADER,
+    framed,
+    pitch_of,
+)
 from lloydia.backends.cuda.runtime.launching import ceil_div
 
 __all__ = ["frame_at", "table_size", "tabulate", "tabulate_kernel"]
@@ -24,7 +30,7 @@ BLOCK = tl.constexpr(128)
 
 def table_size(k: int, d: int) -> int:
     """Return how many numbers the table of k centres has."""
-    return HEADER.value + ceil_div(k, TOGETHER.value) * TOGETHER.value * pitch_of(d)
+    return HEADER.value + ceil_div(k, CENTERS_PER_STEP.value) * CENTERS_PER_STEP.value * pitch_of(d)
 
 
 @triton.constexpr_function
@@ -89,10 +95,10 @@ def tabulate(centers, frame, table, k, d: tl.constexpr):
 
     Centres are read past the first cache: other programs of the launch may have written them.
     """
-    PITCH: tl.constexpr = pitch(d)
+    PITCH: tl.constexpr = pitch_of(d)
     factor: tl.constexpr = factor_of(d)
     farthest, nearest, second = 0.0, float("inf"), float("inf")
-    padded = tl.cdiv(k, TOGETHER) * TOGETHER
+    padded = tl.cdiv(k, CENTERS_PER_STEP) * CENTERS_PER_STEP
     for first in range(0, padded, BLOCK):
         j = first + tl.arange(0, BLOCK)
         b, squares = read_centers(centers, frame, j, k, d)

@@ -1,6 +1,6 @@
 """The grid of the sums and the frame of the scores, found on the device: no host is waited for.
 
-What :meth:`lloydia.exact.sums.Grid.choose` says of rows without weights, and their frame
+What :meth:`lloydia.exact.sums.Grid.choose` returns for rows without weights, and their frame
 (:mod:`rows.frame`), in the memory of a
 :class:`lloydia.backends.cuda.rows.fixed_point_grid.FixedPointGrid`.
 """
@@ -163,7 +163,7 @@ def measure_kernel(
     clean(zeros, n_zeros, ROWS)
     measure(X, n, staging, d, ROWS)
     copy_start(start, current, k * d, most, staging, ROWS)
-    # The last program to come here knows what all have found, and writes over what they cleaned.
+    # The last program to arrive here reads what all have found, and overwrites what they zeroed.
     if leave((staging + 2 * d).to(tl.pointer_type(tl.int32)), tl.num_programs(0)):
         at = tl.arange(0, BOUNDS)
         found = tl.load(staging + at, mask=at < 2 * d, volatile=True)

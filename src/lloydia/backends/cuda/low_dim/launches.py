@@ -14,7 +14,7 @@ from lloydia.backends.cuda.low_dim.grid import measure_kernel, staging_of
 from lloydia.backends.cuda.low_dim.means import PAIRS, means_kernel
 from lloydia.backends.cuda.low_dim.memory import LowMemory
 from lloydia.backends.cuda.low_dim.recheck import recheck_kernel
-from lloydia.backends.cuda.low_dim.scores import TOGETHER
+from lloydia.backends.cuda.low_dim.scores import CENTERS_PER_STEP
 from lloydia.backends.cuda.low_dim.shape import LIMBS
 from lloydia.backends.cuda.low_dim.stages import ITERATING
 from lloydia.backends.cuda.low_dim.table_sums import TABLE_THREADS
@@ -145,9 +145,9 @@ class LowLaunches:
             arena.ambiguous_rows, arena.n_ambiguous, shape.room, states,
         )  # fmt: skip
         launch_by_key(
-            assign_kernel, (X.dtype, d, k <= TOGETHER.value), (shape.programs, 1, 1),
+            assign_kernel, (X.dtype, d, k <= CENTERS_PER_STEP.value), (shape.programs, 1, 1),
             X, n, k, memory.labels, self.numbers, arena.table, arena.run_state, arena.cost, *lists,
-            d=d, ONE_GROUP=k <= TOGETHER.value, maxnreg=ASSIGNING, **EXACT,
+            d=d, ONE_GROUP=k <= CENTERS_PER_STEP.value, maxnreg=ASSIGNING, **EXACT,
         )  # fmt: skip
         launch_by_key(
             recheck_kernel, (X.dtype, d), (shape.programs, 1, 1),

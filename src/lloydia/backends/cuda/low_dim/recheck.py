@@ -21,7 +21,7 @@ from lloydia.backends.cuda.low_dim.stages import is_active
 __all__ = ["recheck_kernel"]
 
 # Rows of each list that are looked at together, and threads that share the centres for one row.
-WARPS, TOGETHER, ACROSS = tl.constexpr(LISTS), tl.constexpr(4), tl.constexpr(8)
+WARPS, ROWS_PER_LIST, ACROSS = tl.constexpr(LISTS), tl.constexpr(4), tl.constexpr(8)
 ROWS = tl.constexpr(LISTS * 4)
 # Steps over centres whose loads are under way at a time.
 UNROLL = tl.constexpr(4)
@@ -75,12 +75,12 @@ def recheck_kernel(
     if is_active(run_state, cost, states):
         labelled = tl.minimum(tl.load(run_state + ITERATION), 1)
         lane = tl.arange(0, ROWS)
-        which = tl.program_id(0) * WARPS + lane // TOGETHER
+        which = tl.program_id(0) * WARPS + lane // ROWS_PER_LIST
         first = which * room
         count = tl.load(n_ambiguous + which)
         n_listed = tl.load(n_changed + which)
-        for step in range(tl.cdiv(tl.max(count, 0), TOGETHER)):
-            at = step * TOGETHER + lane % TOGETHER
+        for step in range(tl.cdiv(tl.max(count, 0), ROWS_PER_LIST)):
+            at = step * ROWS_PER_LIST + lane % ROWS_PER_LIST
             mask = at < count
             rows = tl.load(ambiguous_rows + first + at, mask=mask, other=0)
             old = tl.load(labels + rows, mask=at < count * labelled, other=-1)
@@ -89,20 +89,20 @@ def recheck_kernel(
             changed = mask & (label != old)
             tl.store(labels + rows, label, mask=changed)
             listed = changed & (old >= 0)
-            by_list = listed.to(tl.int32).reshape(WARPS, TOGETHER)
+            by_list = listed.to(tl.int32).reshape(WARPS, ROWS_PER_LIST)
             before = (tl.cumsum(by_list, 1) - by_list).reshape(ROWS)
-            added = tl.sum(by_list, 1)[:, None] + tl.zeros((WARPS, TOGETHER), tl.int32)
+            added = tl.sum(by_list, 1)[:, None] + tl.zeros((WARPS, ROWS_PER_LIST), tl.int32)
             place = first + n_listed + before
             tl.store(changed_rows + place, rows, mask=listed)
             tl.store(changed_old + place, old, mask=listed)
             tl.store(changed_new + place, label, mask=listed)
             n_listed += added.reshape(ROWS)
-        n_rechecked = tl.sum(tl.where(lane % TOGETHER == 0, count, 0), 0)
+        n_rechecked = tl.sum(tl.where(lane % ROWS_PER_LIST == 0, count, 0), 0)
         if n_rechecked > 0:
             more = n_listed - tl.load(n_changed + which)
             # All threads have read what is overwritten.
             tl.debug_barrier()
             tl.store(n_changed + which, n_listed)
-            n_more = tl.sum(tl.where(lane % TOGETHER == 0, more, 0), 0)
+            n_more = tl.sum(tl.where(lane % ROWS_PER_LIST == 0, more, 0), 0)
             tl.atomic_add(run_state + N_CHANGED, n_more, mask=n_more > 0, sem="relaxed")
             tl.atomic_add(run_state + N_RECHECKED, n_rechecked, sem="relaxed")

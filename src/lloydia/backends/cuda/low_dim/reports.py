@@ -22,7 +22,7 @@ from lloydia.backends.cuda.update.reports import (
     continuing_iterations,
     status_of,
 )
-from lloydia.backends.engine import UNLIMITED
+from lloydia.backends.run_settings import UNLIMITED
 
 __all__ = ["LowEnding", "LowReports"]
 

@@ -41,31 +41,35 @@ import triton.language as tl
 from lloydia.backends.cuda.device_functions.ptx.selection import max_of_three
 from lloydia.backends.cuda.device_functions.ptx.vector_loads import load_floats
 
-__all__ = ["FAR_ROW", "HEADER", "TOGETHER", "certify", "framed", "line_of", "margin", "pitch_of"]
+__all__ = [
+    "CENTERS_PER_STEP",
+    "FAR_ROW",
+    "HEADER",
+    "certify",
+    "framed",
+    "line_of",
+    "margin",
+    "pitch_of",
+]
 
 # Centres that are looked at together: the table is filled up for the last ones.
-TOGETHER = tl.constexpr(16)
+CENTERS_PER_STEP = tl.constexpr(16)
 # The square of the norm of rows that may be certain is below it.
 FAR_ROW = tl.constexpr(1e30)
 # Numbers that the table of centres begins with: those of :func:`margin`.
 HEADER = tl.constexpr(4)
 
 
-def pitch_of(d: int) -> int:
-    """Return how many numbers a centre takes in the table: d + 1, in loads of four."""
-    return -(-(d + 1) // 4) * 4
-
-
 @triton.constexpr_function
-def pitch(d):
-    """Return :func:`pitch_of`."""
+def pitch_of(d):
+    """Return how many numbers a centre takes in the table: d + 1, in loads of four."""
     return -(-(d + 1) // 4) * 4
 
 
 @triton.jit
 def center_of(table, j, d: tl.constexpr):
     """Return what the table has of a centre: features in the frame, and the start of its score."""
-    COUNT: tl.constexpr = pitch(d)
+    COUNT: tl.constexpr = pitch_of(d)
     return load_floats(table + HEADER + j * COUNT, COUNT)
 
 
@@ -126,12 +130,12 @@ def two_largest(values):
 
 @triton.jit
 def compare(y, table, j, d: tl.constexpr, COLUMNS: tl.constexpr):
-    """Return what TOGETHER centres, from number j on, say: of COLUMNS columns and several lines.
+    """Return the largest scores of CENTERS_PER_STEP centres, in COLUMNS columns and several lines.
 
-    The largest score, the largest one of other lines, the number of the line's first centre, and
-    the largest of each column.
+    The centres from number j on: the largest score, that of other lines, the number of the first
+    centre of its line, and the largest of each column.
     """
-    LINES: tl.constexpr = TOGETHER // COLUMNS
+    LINES: tl.constexpr = CENTERS_PER_STEP // COLUMNS
     tops, columns = (), ()
     for line in tl.static_range(LINES):
         scores = ()
@@ -158,7 +162,7 @@ def certify(y, table, line, k, d: tl.constexpr, ONE_GROUP: tl.constexpr):
     """Return the labels of a vector of rows in the frame by their scores, and which are certain.
 
     `table` is that of :mod:`center_table`, of k centres, and `line` what it begins with.  ONE_GROUP
-    is whether k is at most TOGETHER.
+    is whether k is at most CENTERS_PER_STEP.
     """
     COLUMNS: tl.constexpr = 4 if ONE_GROUP else 8
     if ONE_GROUP:
@@ -166,7 +170,7 @@ def certify(y, table, line, k, d: tl.constexpr, ONE_GROUP: tl.constexpr):
     else:
         none = tl.zeros(y[0].shape, tl.int32)
         best, second, label, columns = none, none, none, (none,) * COLUMNS
-        for j in range(0, k, TOGETHER):
+        for j in range(0, k, CENTERS_PER_STEP):
             top, other, number, others = compare(y, table, j, d, COLUMNS)
             raised = ()
             for i in tl.static_range(COLUMNS):

@@ -12,7 +12,7 @@ from lloydia.backends.cuda.device_functions.ptx.warp_lists import BLOCK, LISTS
 from lloydia.backends.cuda.device_functions.run_state import SIZE
 from lloydia.backends.cuda.low_dim.center_table import table_size
 from lloydia.backends.cuda.low_dim.table_sums import TABLE_ROWS, WORDS, copies_of
-from lloydia.backends.cuda.low_dim.update import LISTS_TOGETHER
+from lloydia.backends.cuda.low_dim.update import LISTS_PER_PROGRAM
 from lloydia.backends.cuda.rows.fixed_point_grid import replicas
 from lloydia.backends.cuda.rows.low_cost import COST
 from lloydia.backends.cuda.runtime.arena import VECTOR, Offsets, aligned, offsets_of_parts
@@ -88,7 +88,7 @@ def shape_of(
     n_lists, room = LISTS * programs, ceil_div(blocks, programs) * (BLOCK // LISTS)
     # Those beyond the lists have work in the first iteration, when all rows are moved.
     updaters = min(UPDATERS * processors(device), ceil_div(n, TABLE_ROWS))
-    updaters = max(updaters, ceil_div(n_lists, LISTS_TOGETHER))
+    updaters = max(updaters, ceil_div(n_lists, LISTS_PER_PROGRAM))
     copies = copies_of(n, d, k, bits, itemsize == 8) if tables else 0
     n_replicas = min(replicas(n, k), TABLE_REPLICAS if copies else MEMORY_REPLICAS)
     offsets = offsets_of(

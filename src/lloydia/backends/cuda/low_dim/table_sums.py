@@ -48,7 +48,7 @@ BANKS = tl.constexpr(32)
 # Rounds float32 numbers to whole ones; the bits of limbs whose parts it rounds.
 SHIFT_SINGLE, SINGLE_BITS = tl.constexpr(12582912.0), 45
 # Of fewer rows memory is as fast.
-LEAST_ROWS = 1 << 14
+MIN_ROWS = 1 << 14
 # Of up to so many limbs, no number loses bits when it is scaled (scales_of): its last is at least
 # 2**-110 then if it is float32, whose least is 2**-149, and 2**-720 if float64, whose is 2**-1074.
 SPANNED_LIMBS, SPANNED_LIMBS_DOUBLE = tl.constexpr(3), tl.constexpr(16)
@@ -63,7 +63,7 @@ def table_limbs(double):
 @triton.constexpr_function
 def words_of(d, double):
     """Return the entries of a cluster in a copy of the table."""
-    return 2 * d * (2 if double else 1) + 1
+    return 2 * d * table_limbs(double) + 1
 
 
 def copies_of(n: int, d: int, k: int, bits: int, double: bool) -> int:
@@ -72,11 +72,10 @@ def copies_of(n: int, d: int, k: int, bits: int, double: bool) -> int:
     Of n rows without weights, whose numbers are computed as float64 if they are `double`.  There is
     no table either where it would be emptied before it has taken two rows a cluster.
     """
-    n_words = 2 * d * (2 if double else 1) + 1
-    copies = min(BANKS.value, next_power(WORDS // (k * n_words) + 1) // 2)
+    copies = min(BANKS.value, next_power(WORDS // (k * words_of(d, double)) + 1) // 2)
     rounds_exactly = double or bits <= SINGLE_BITS
     least = max(TABLE_ROWS, 2 * k)
-    enough = n >= LEAST_ROWS and rounds_exactly and copies << (31 - (bits + 2) // 2) >= least
+    enough = n >= MIN_ROWS and rounds_exactly and copies << (31 - (bits + 2) // 2) >= least
     return copies if enough else 0
 
 
@@ -170,7 +169,7 @@ def add_rows(x, mask, old, new, table, scales, bits, copies, d: tl.constexpr):
     cluster.  Returns whether the limbs of the table leave anything of a row.
     """
     double: tl.constexpr = x[0].dtype == tl.float64
-    ENTRIES: tl.constexpr = words_of(d, double)
+    CLUSTER_WORDS: tl.constexpr = words_of(d, double)
     values, left = (), tl.zeros(mask.shape, tl.int1)
     for f in tl.static_range(d):
         if double:
@@ -181,7 +180,7 @@ def add_rows(x, mask, old, new, table, scales, bits, copies, d: tl.constexpr):
     values = values + (mask.to(tl.int32),)
     copy = tl.arange(0, ROWS) & (copies - 1)
     add_all(
-        table, (new * copies + copy) * ENTRIES, (old * copies + copy) * ENTRIES, values,
+        table, (new * copies + copy) * CLUSTER_WORDS, (old * copies + copy) * CLUSTER_WORDS, values,
         mask & (old >= 0), 1,
     )  # fmt: skip
     return left
@@ -197,13 +196,13 @@ def beyond(left, n_limbs, TABLE_LIMBS: tl.constexpr):
 
 
 @triton.jit
-def total_of(table, cluster, entry, copies, ENTRIES: tl.constexpr):
+def total_of(table, cluster, entry, copies, CLUSTER_WORDS: tl.constexpr):
     """Return the totals of an entry of some clusters, one a thread, over all copies."""
     total = tl.zeros((LANES,), tl.int64)
     for i in range(copies):
         # Clusters begin with different copies, in different banks.
         copy = (cluster + i) & (copies - 1)
-        total += read(table, (cluster * copies + copy) * ENTRIES + entry).to(tl.int64)
+        total += read(table, (cluster * copies + copy) * CLUSTER_WORDS + entry).to(tl.int64)
     return total
 
 
@@ -213,7 +212,7 @@ def flush(
 ):
     """Add the table to the sums, and empty it."""
     m: tl.constexpr = d + 1
-    ENTRIES: tl.constexpr = 2 * d * TABLE_LIMBS + 1
+    CLUSTER_WORDS: tl.constexpr = 2 * d * TABLE_LIMBS + 1
     w = lower_bits(bits).to(tl.int64)
     unit = rint(tl.load(columns + d) * tl.load(columns + 2 * m + d)).to(tl.int64)
     tl.debug_barrier()
@@ -226,12 +225,12 @@ def flush(
             parted = f < d
             low_entry = tl.where(parted, 2 * TABLE_LIMBS * f + 2 * limb, 2 * TABLE_LIMBS * d)
             high_entry = tl.where(parted, low_entry + 1, 2 * TABLE_LIMBS * d)
-            low = total_of(table, cluster, low_entry, copies, ENTRIES)
-            high = total_of(table, cluster, high_entry, copies, ENTRIES)
+            low = total_of(table, cluster, low_entry, copies, CLUSTER_WORDS)
+            high = total_of(table, cluster, high_entry, copies, CLUSTER_WORDS)
             # Rows are counted in the first limb.
             counted = low * unit if limb == 0 else tl.zeros((LANES,), tl.int64)
             total = tl.where(parted, low + (high << w), counted)
             to = sums + limb * limb_size + cell
             tl.atomic_add(to, total, mask=real & (total != 0), sem="relaxed")
     tl.debug_barrier()
-    clear(table, k * copies * ENTRIES)
+    clear(table, k * copies * CLUSTER_WORDS)

@@ -31,12 +31,12 @@ from lloydia.backends.cuda.low_dim.table_sums import (
     words_of,
 )
 
-__all__ = ["LISTS_TOGETHER", "update_kernel"]
+__all__ = ["LISTS_PER_PROGRAM", "update_kernel"]
 
 # Rows that a program moves together, and of how many lists.
-ROWS, LISTS_TOGETHER = tl.constexpr(TABLE_ROWS), 16
-OF_LIST = tl.constexpr(TABLE_ROWS // LISTS_TOGETHER)
-GROUP = tl.constexpr(LISTS_TOGETHER)
+ROWS, LISTS_PER_PROGRAM = tl.constexpr(TABLE_ROWS), 16
+OF_LIST = tl.constexpr(TABLE_ROWS // LISTS_PER_PROGRAM)
+GROUP = tl.constexpr(LISTS_PER_PROGRAM)
 
 
 @triton.jit

@@ -11,6 +11,7 @@ import torch
 from lloydia.backends.cuda.device_functions.iteration_report import HEAD
 from lloydia.backends.cuda.device_functions.run_state import SIZE
 from lloydia.backends.cuda.matmul.scan import RowsWithFp16, TensorScan
+from lloydia.backends.cuda.matmul.starting import Start, queue_start
 from lloydia.backends.cuda.protocols import RunRows
 from lloydia.backends.cuda.runtime.arena import Arena, Offsets, offsets_of_parts
 from lloydia.backends.cuda.runtime.async_copy import AsyncCopy
@@ -112,6 +113,15 @@ class TensorMemory:
         self.current = torch.empty(shape[1:], dtype=rows.wide, device=rows.device)
         self.labels = torch.empty(n, dtype=torch.int32, device=rows.device)
         self.arena = Arena(rows.device, offsets)
+
+    def begin(self, start: Start | None) -> None:
+        """Queue a start, if there is one."""
+        if start is not None:
+            zeros = self.arena.whole[: self.arena.begin("history")].view(torch.int64)
+            queue_start(
+                start.centers, self.current, self.history, start.bounds, self.labels, zeros,
+                self.rows.start_limit_bits,
+            )  # fmt: skip
 
     def over(self, rows: Any, labels: torch.Tensor) -> TensorMemory:
         """Return the memory of a run over other rows: the same but for labels."""

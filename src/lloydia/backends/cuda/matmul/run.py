@@ -19,7 +19,7 @@ from lloydia.backends.cuda.matmul.buffer_maps import (
 )
 from lloydia.backends.cuda.matmul.memory import TensorMemory, TensorRows
 from lloydia.backends.cuda.matmul.pruning.run import ROWS_PER_CHANGE, Pruning
-from lloydia.backends.cuda.matmul.starting import Start, queue_start
+from lloydia.backends.cuda.matmul.starting import Start
 from lloydia.backends.cuda.rows.ending import Ending
 from lloydia.backends.cuda.runtime.recording import Recording
 from lloydia.backends.cuda.runtime.relocation import replay, replay_steps
@@ -119,17 +119,7 @@ class TensorRun:
         else:
             start = Start(self.memory.history[0], None)
             put(centers, start.centers)
-        replay(partial(self._queue_start, start), rows.device, start_buffers(self.memory, start))
-
-    def _queue_start(self, start: Start | None) -> None:
-        """Queue a start, if there is one."""
-        if start is not None:
-            memory, arena = self.memory, self.memory.arena
-            zeros = arena.whole[: arena.begin("history")].view(torch.int64)
-            queue_start(
-                start.centers, memory.current, memory.history, start.bounds, memory.labels, zeros,
-                self.rows.start_limit_bits,
-            )  # fmt: skip
+        replay(partial(self.memory.begin, start), rows.device, start_buffers(self.memory, start))
 
     def restart(self, centers: NDArray | torch.Tensor, tolerance: float = NEVER) -> bool:
         """Make this the state before the first iteration from other centres, of other rows."""
@@ -200,7 +190,7 @@ class TensorRun:
         # All with the scratch of one record: the end of an iteration may write what a scan reads.
         assert rows.fp16_rows is not None
         memory.packs_next = chosen(Stage.PACKING, self.work).kernels is Kernels.WITH_UPDATE
-        works = partial(self._queue_start, start), self._pack, self._assign, self.update
+        works = partial(self.memory.begin, start), self._pack, self._assign, self.update
         buffer_map = iteration_buffers(memory)
         if start is not None:
             buffer_map = buffer_map.after(start_buffers(memory, start))

@@ -17,14 +17,15 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from lloydia.backends.cuda.dataset import MAX_ROWS
 from lloydia.backends.cuda.device_functions.run_state import ITERATION
 from lloydia.backends.cuda.multi_gpu.threads import Threads
+from lloydia.backends.cuda.placement import MAX_ROWS
 from lloydia.backends.cuda.runtime.own_device import current
 from lloydia.backends.cuda.update.reports import Reports
-from lloydia.backends.engine import Report, RunSettings
+from lloydia.backends.engine import Report
 from lloydia.backends.parted_rows import PartedRows
 from lloydia.backends.parts import Parts
+from lloydia.backends.run_settings import RunSettings
 
 __all__ = ["GPURun", "distribute_rows"]
 

@@ -18,8 +18,8 @@ from lloydia.backends.cuda.runtime.own_device import on_own_device
 from lloydia.backends.cuda.runtime.recording import Recording
 from lloydia.backends.cuda.update.all_reduce import COUNTS, queue_read_message
 from lloydia.backends.cuda.update.means import queue_finish
-from lloydia.backends.engine import RunSettings
 from lloydia.backends.part import Step
+from lloydia.backends.run_settings import RunSettings
 
 __all__ = ["OwnRun"]
 

@@ -10,8 +10,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from lloydia.backends.cuda.dataset import Dataset, place_rows
+from lloydia.backends.cuda.dataset import Dataset
 from lloydia.backends.cuda.multi_gpu.own_run import OwnRun
+from lloydia.backends.cuda.placement import place_rows
 from lloydia.backends.cuda.protocols import Run
 from lloydia.backends.cuda.rows.distances import distances, own_distances
 from lloydia.backends.cuda.rows.fixed_point_grid import FixedPointGrid, gather
@@ -19,8 +20,8 @@ from lloydia.backends.cuda.rows.totals import cost_limbs, largest_term
 from lloydia.backends.cuda.runtime.own_device import on, on_own_device
 from lloydia.backends.cuda.seeding import donors
 from lloydia.backends.cuda.seeding.part_seeder import PartSeeder
-from lloydia.backends.engine import RunSettings
 from lloydia.backends.part import Step, Tally
+from lloydia.backends.run_settings import RunSettings
 from lloydia.exact import sums as exact
 
 __all__ = ["CUDAPart", "PartRun", "place_part"]

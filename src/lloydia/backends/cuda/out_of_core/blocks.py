@@ -27,8 +27,8 @@ from lloydia.backends.cuda.rows.fixed_point_grid import FixedPointGrid
 from lloydia.backends.cuda.rows.fp16_rows import Fp16Rows
 from lloydia.backends.cuda.run_kinds import LOW_DIM
 from lloydia.backends.cuda.runtime.recording import Recording
-from lloydia.backends.engine import RunSettings
 from lloydia.backends.part import Step
+from lloydia.backends.run_settings import RunSettings
 from lloydia.exact.certificate import max_scale_exponent, scale_of
 
 __all__ = ["Block", "Shared"]
@@ -51,8 +51,8 @@ class Shared:
         Memory for the half-precision copy of a block: for the first, which no other exceeds.
     run : Run
         The sums, the centres, and what is needed of a block while it is here.
-    lanes : list of TensorRun
-        It and another one, for two blocks that are under way; see :mod:`listed`.
+    runs : list of TensorRun
+        It and another one, for two blocks that are in progress; see :mod:`listed`.
     counts : int64 tensor of shape (COUNTED,)
         What the blocks of a pass have counted; see :mod:`counted`.
     known : bool
@@ -70,7 +70,7 @@ class Shared:
         """Give back what the last run needed."""
         self._run: Run | None = None
         self._grid: FixedPointGrid | None = None
-        self.lanes: list[TensorRun] = []
+        self.runs: list[TensorRun] = []
 
     @property
     def run(self) -> Run:
@@ -78,7 +78,7 @@ class Shared:
         assert self._run is not None, "A run is begun before blocks are asked."
         return self._run
 
-    def begin(self, first: Dataset, centers: NDArray, n_lanes: int) -> None:
+    def begin(self, first: Dataset, centers: NDArray, n_runs: int) -> None:
         """Begin a run, for blocks that are not larger than the first; the last one is forgotten."""
         self.known = False
         self._grid = grid = FixedPointGrid.of(first, first.grid, None)
@@ -87,13 +87,13 @@ class Shared:
             self._run = LowRun(first, grid, centers, 1, False)
             return
         first.use_grid(grid)
-        self.lanes = [TensorRun(first, centers.shape, 0, False) for _ in range(n_lanes)]
-        self._run = run = self.lanes[0]
+        self.runs = [TensorRun(first, centers.shape, 0, False) for _ in range(n_runs)]
+        self._run = run = self.runs[0]
         run.scanning = run.updating = Unrecorded()
-        # Lanes, and copies of the run, have these in common.
-        for lane in self.lanes:
-            lane.begin(centers)
-            own, common = lane.memory, run.memory
+        # Both runs, and copies of them, have these in common.
+        for one in self.runs:
+            one.begin(centers)
+            own, common = one.memory, run.memory
             own.current, own.sums, own.cluster_sums = (
                 common.current,
                 common.sums,

@@ -20,9 +20,9 @@ from lloydia.backends.cuda.run_setup import bytes_of_clusters
 from lloydia.backends.cuda.runtime.devices import free_bytes
 from lloydia.backends.cuda.runtime.launching import place
 from lloydia.backends.cuda.runtime.own_device import current
-from lloydia.backends.engine import RunSettings
 from lloydia.backends.part import Step
 from lloydia.backends.passes import Passes
+from lloydia.backends.run_settings import RunSettings
 from lloydia.data.chunks.memory import spell
 from lloydia.data.chunks.reader import Reader
 from lloydia.spelling import option
@@ -139,13 +139,13 @@ class OutOfCore(Passes):
         divisions = (self._divided(halving, 0) for halving in (False, True))
         return Plan(self.name, self.room, whole, sizes, *divisions)
 
-    def bytes_of_clusters(self, k: int, n_lanes: int = 2) -> int:
+    def bytes_of_clusters(self, k: int, n_runs: int = 2) -> int:
         """Return the bytes of k clusters, besides the blocks.
 
         In a run two half-precision copies may be in progress, each with its own centres.
         """
         first = self.parts[0]
-        return bytes_of_clusters(first.data, k) * (n_lanes if first.data.kind.stores_fp16 else 1)
+        return bytes_of_clusters(first.data, k) * (n_runs if first.data.kind.stores_fp16 else 1)
 
     def _divided(self, halving: bool, clusters: int) -> Division:
         """Decide which rows stay; `halving` is whether half-precision copies may be used.
@@ -158,7 +158,7 @@ class OutOfCore(Passes):
             fp16_rows = []
         return self.room.divide(rows, fp16_rows, clusters)
 
-    def _divide(self, halving: bool, k: int, n_lanes: int = 2) -> Division:
+    def _divide(self, halving: bool, k: int, n_runs: int = 2) -> Division:
         """Set which rows and half-precision copies stay once they arrive, beside k clusters.
 
         Raises
@@ -166,7 +166,7 @@ class OutOfCore(Passes):
         MemoryError
             There is no room for the clusters beside two blocks.
         """
-        clusters = self.bytes_of_clusters(k, n_lanes) if k else 0
+        clusters = self.bytes_of_clusters(k, n_runs) if k else 0
         found = self._divided(halving, clusters)
         if found.left < 0:
             raise MemoryError(
@@ -222,9 +222,9 @@ class OutOfCore(Passes):
 
         As many as there is room for.
         """
-        most = self.room.left * len(centers) // self.bytes_of_clusters(len(centers), n_lanes=1)
+        most = self.room.left * len(centers) // self.bytes_of_clusters(len(centers), n_runs=1)
         count = min(max(most, 1), len(centers))
-        self._divide(False, count, n_lanes=1)
+        self._divide(False, count, n_runs=1)
         return torch.from_numpy(np.ascontiguousarray(centers)).to(self.device), count
 
     def _use(self, centers: NDArray) -> None:

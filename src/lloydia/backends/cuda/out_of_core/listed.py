@@ -63,23 +63,25 @@ class Listed:
     ----------
     block : Block
         Its half-precision copy is on the GPU.
-    lane : TensorMemory
+    memory : TensorMemory
         The memory to use; the lists are there until :meth:`finish` has been queued.
     """
 
-    def __init__(self, block: Block, lane: TensorMemory) -> None:
-        self.block, self.lane = block, lane
+    def __init__(self, block: Block, memory: TensorMemory) -> None:
+        self.block, self.memory = block, memory
         block.n_distances += block.data.n_samples * len(block.used)
-        self.scan = copy(lane.scan)
+        self.scan = copy(memory.scan)
         self.scan.rows, self.scan.fp16_rows = block.data, block.data.fp16_rows
-        block.record(("certify", id(lane)), self._certify)
-        self.lists = AsyncCopy(torch.cat([lane.run_state, lane.changed_rows, self.scan.ambiguous]))
+        block.record(("certify", id(memory)), self._certify)
+        self.lists = AsyncCopy(
+            torch.cat([memory.run_state, memory.changed_rows, self.scan.ambiguous])
+        )
 
     def _certify(self) -> None:
-        lane = self.lane
-        changed = lane.changed_rows, lane.changed_old
-        self.scan.pack(lane.current, lane.run_state)
-        self.scan.score_and_certify(self.block.labels, *changed, lane.run_state)
+        memory = self.memory
+        changed = memory.changed_rows, memory.changed_old
+        self.scan.pack(memory.current, memory.run_state)
+        self.scan.score_and_certify(self.block.labels, *changed, memory.run_state)
 
     def rows(self) -> NDArray[np.int32]:
         """Wait for the lists; return the rows that changed, then the ambiguous ones."""
@@ -97,17 +99,17 @@ class Listed:
 
         Row numbers are now places among them: first the changed rows, then the ambiguous ones.
         """
-        lane, block, n_changed = self.lane, self.block, self.n_changed
+        memory, block, n_changed = self.memory, self.block, self.n_changed
         listed = torch.cat(
-            [lane.changed_rows[:n_changed], self.scan.ambiguous[: self.n_ambiguous]]
+            [memory.changed_rows[:n_changed], self.scan.ambiguous[: self.n_ambiguous]]
         ).long()
         places = torch.arange(len(listed), dtype=torch.int32, device=listed.device)
         where = torch.empty(block.data.n_samples, dtype=torch.int32, device=listed.device)
         where[listed] = places
         labels = block.labels[listed]
-        old = lane.changed_old.new_empty(len(listed))
-        old[:n_changed] = lane.changed_old[:n_changed]
-        lists = labels, places.clone(), old, lane.run_state
+        old = memory.changed_old.new_empty(len(listed))
+        old[:n_changed] = memory.changed_old[:n_changed]
+        lists = labels, places.clone(), old, memory.run_state
         # A copy begins at a multiple of 16 bytes; for other addresses kernels are compiled again.
         ambiguous = places[n_changed:].clone()
         if self.scan.small:
@@ -116,13 +118,13 @@ class Listed:
             candidates = self.candidates(where)
             unresolved = where[self.scan.unresolved[: self.n_unresolved].long()]
             rows = Picked(X, len(candidates))
-            self.scan.decide(rows, lane.current, ambiguous, unresolved, candidates, *lists)
+            self.scan.decide(rows, memory.current, ambiguous, unresolved, candidates, *lists)
         fixed_point_grid = block.data.fixed_point_grid
         if fixed_point_grid.weights is not None:
             fixed_point_grid = replace(fixed_point_grid, weights=fixed_point_grid.weights[listed])
-        lane.cluster_sums.sorted_updates.sort(*lists)
+        memory.cluster_sums.sorted_updates.sort(*lists)
         queue_sorted_sums(
-            X, fixed_point_grid, lane.cluster_sums.sorted_updates, lane.run_state, lane.sums
+            X, fixed_point_grid, memory.cluster_sums.sorted_updates, memory.run_state, memory.sums
         )
         block.labels[listed] = labels
 
@@ -149,8 +151,8 @@ def step_listed(
     def begin(i: int) -> None:
         """Queue the first half of block i, if it exists."""
         if i < len(numbers):
-            lane = shared.lanes[i % len(shared.lanes)].memory
-            under_way.append(Listed(blocks[numbers[i]], lane))
+            memory = shared.runs[i % len(shared.runs)].memory
+            under_way.append(Listed(blocks[numbers[i]], memory))
             waiting.put((numbers[i], under_way[-1]))
 
     def fresh() -> Iterator[tuple[int, Gathered]]:
@@ -162,15 +164,15 @@ def step_listed(
 
     if not numbers:
         return
-    for i in range(len(shared.lanes)):
+    for i in range(len(shared.runs)):
         begin(i)
     try:
         for i, (_, X) in enumerate(sender.send(fresh(), len(numbers))):
             listed = under_way.pop(0)
             listed.finish(listed.block.in_compute_dtype(X))
-            queue_tally(listed.lane.run_state, shared.counts)
-            begin(i + len(shared.lanes))
+            queue_tally(listed.memory.run_state, shared.counts)
+            begin(i + len(shared.runs))
     finally:
         # An error: nothing waits for the lists that were queued.
-        for _ in shared.lanes:
+        for _ in shared.runs:
             waiting.put(None)

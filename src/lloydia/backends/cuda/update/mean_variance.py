@@ -69,7 +69,7 @@ class MeanVariance:
     ----------
     rows : DataSetRows
     fixed_point_grid : FixedPointGrid
-        The grid of the rows, which the device knows by the time that this is queued.
+        The grid of the rows, which is on the device by the time that this is queued.
     tol : float
     bounds : int64 tensor of shape (2 d + 1,), optional
         If the grid has room for more limbs than the sums have, the last element is their number.

@@ -11,7 +11,6 @@ import torch
 from lloydia import KMeans
 from lloydia.backends import choose
 from lloydia.backends.cuda import dispatch, iterations
-from lloydia.backends.cuda.dataset import place_rows
 from lloydia.backends.cuda.device_functions import run_state as state
 from lloydia.backends.cuda.device_functions.iteration_report import HEAD
 from lloydia.backends.cuda.dispatch import Kernels, Stage
@@ -20,6 +19,7 @@ from lloydia.backends.cuda.matmul.pruning import largest_moves, pruned_rows
 from lloydia.backends.cuda.matmul.pruning import run as pruning
 from lloydia.backends.cuda.matmul.pruning.largest_moves import queue_largest_moves
 from lloydia.backends.cuda.matmul.pruning.run import Pruning
+from lloydia.backends.cuda.placement import place_rows
 from lloydia.backends.cuda.rows.fp16_rows import Fp16Rows
 from lloydia.backends.cuda.runtime.launching import place
 from lloydia.backends.reference import Reference

@@ -1,0 +1,51 @@
+"""How rows come to a GPU: those on the host are copied, if there is room for them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from lloydia.backends.cuda.dataset import Dataset
+from lloydia.backends.cuda.rows.memory import needed_bytes
+from lloydia.backends.cuda.runtime.devices import check_memory
+from lloydia.backends.cuda.runtime.launching import place
+from lloydia.backends.cuda.runtime.upload import to_device
+from lloydia.spelling import option
+
+__all__ = ["MAX_ROWS", "place_rows"]
+
+# Row numbers are 32-bit integers.
+MAX_ROWS = 2**31 - 2**20
+
+
+def place_rows(X: Any, weights: NDArray | None, device: str) -> Dataset:
+    """Put rows on a GPU, which is the current device.
+
+    Parameters
+    ----------
+    X : torch.Tensor on the device, or ndarray: shape (n, d)
+        float16, bfloat16, float32 or float64; NaN and infinity are refused when it is measured.
+    weights : ndarray of shape (n,), float64, or None
+    device : str
+
+    Raises
+    ------
+    ValueError
+        For more rows than a GPU takes.
+    MemoryError
+        If there is not enough memory for them and for a run.
+    """
+    home = place(device)
+    if X.shape[0] > MAX_ROWS:
+        raise ValueError(
+            f"X has {X.shape[0]:,} rows, and a GPU takes at most {MAX_ROWS:,}: use "
+            f"{option('device', 'cpu')}."
+        )
+    there = isinstance(X, torch.Tensor) and X.device == home
+    copied = not there or not X.is_contiguous()
+    check_memory(needed_bytes(*X.shape, X.dtype.itemsize, copied), home)
+    rows = X.contiguous() if there else to_device(np.asarray(X), home)
+    return Dataset(rows, None if weights is None else torch.as_tensor(weights).to(home))
