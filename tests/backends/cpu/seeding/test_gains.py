@@ -36,6 +36,7 @@ def test_gains_within_their_errors_are_compared_by_integers():
 def test_a_distance_that_float32_cannot_hold_leaves_it_to_integers():
     assert best([1.0, 3.0, 2.0], [np.inf, 9.0, 9.0], [4, 3, 9]) == (0, [0, 1])
     assert best([1.0, 3.0, 2.0], [9.0, np.inf, 9.0], [4, 3, 9]) == (2, [1, 2])
+    assert best([np.inf, 3.0, 2.0], [np.inf, 9.0, 9.0], [4, 3, 9]) == (2, [0, 1, 2])
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -20,6 +20,7 @@ overflown: S is infinite then, and integers decide.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -34,9 +35,10 @@ FAR = 2.0**100
 MAX_EXPONENT = 100
 
 
-def unit_of(scale: float) -> float:
-    """Return a power of two, near that which scales the rows to about 1."""
-    return float(np.clip(scale, 2.0**-MAX_EXPONENT, 2.0**MAX_EXPONENT))
+def unit_of(size: float) -> float:
+    """Return a power of two that scales numbers of this size to about 1, if float32 has it."""
+    exponent = math.frexp(size)[1] if size > 0 else 0
+    return math.ldexp(1.0, -min(max(exponent, -MAX_EXPONENT), MAX_EXPONENT))
 
 
 def margins_of(n_features: int) -> tuple[float, float]:
@@ -66,9 +68,10 @@ def best_of(
         Returns by how much each of some candidates, ascending, lowers the integer total.
     """
     gain, doubt = gains
-    error = (2.0 * sum(margins) + n_samples * 2.0**-51) * doubt + 2.0 * n_samples * quantum
-    # Not what is not below: an error may be infinite.
-    possible = np.flatnonzero(~(gain + error < (gain - error).max()))
+    with np.errstate(invalid="ignore"):
+        # Gains and errors may be infinite: a comparison of what is not a number excludes nothing.
+        error = (2.0 * sum(margins) + n_samples * 2.0**-51) * doubt + 2.0 * n_samples * quantum
+        possible = np.flatnonzero(~(gain + error < (gain - error).max()))
     if len(possible) == 1:
         return int(possible[0])
     return int(possible[reductions(possible).argmax()])

@@ -1,4 +1,8 @@
-"""Potentials of candidates for rows of few features, by the canonical distance of every row."""
+"""Potentials of candidates for rows of few features, by the distance of every row.
+
+Distances in float32 nearly always show which candidate is the best, see :mod:`gains`; the others
+are canonical.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lloydia.backends.cpu.runtime.compiled import floats, kernel
+from lloydia.backends.cpu.seeding.gains import best_of, margins_of, unit_of
 from lloydia.backends.cpu.seeding.protocols import SeedingState
 from lloydia.backends.cpu.seeding.screen import aligned
 from lloydia.backends.cpu.seeding.weights import MAX_CANDIDATES, ROUNDER, TILE, sum_and_top
@@ -81,6 +86,43 @@ def evaluate_of(d: int):
 
 
 @lru_cache
+def gains_of(d: int):
+    """Return the kernel that does it in float32, for rows without weights."""
+
+    @kernel(fastmath={"reassoc", "contract", "nsz"})
+    def add_gains(flat, first, last, candidates, unit, nearest, gains):
+        """Add to `gains` (m,) by how much each candidate lowers the sum of D of some tiles.
+
+        Rows and D are times `unit` and its square, in which `candidates` are already, as
+        :mod:`gains` has it; all are of at most about 1.
+        """
+        x, old = np.empty((d, TILE), flat.dtype), np.empty(TILE, np.float32)
+        square = np.float64(unit) * np.float64(unit)
+        for tile in range(first, last):
+            at = tile * TILE
+            m = min(TILE, len(nearest) - at)
+            rows, near = flat[at * d : (at + m) * d], nearest[at : at + m]
+            for p in range(m):
+                for f in range(d):
+                    x[f, p] = rows[p * d + f] * unit
+                old[p] = np.float32(near[p] * square)
+            for p in range(m, TILE):
+                old[p] = np.float32(0.0)
+            for c in range(len(candidates)):
+                total = np.float32(0.0)
+                for p in range(TILE):
+                    D = np.float32(0.0)
+                    for f in range(d):
+                        difference = np.float32(x[f, p] - candidates[c, f])
+                        D += difference * difference
+                    gain = old[p] - D
+                    total += gain if gain > np.float32(0.0) else np.float32(0.0)
+                gains[c] += np.float64(total)
+
+    return add_gains
+
+
+@lru_cache
 def accept_of(d: int):
     """Return the kernel that makes a candidate a seed, for exactly `d` features."""
 
@@ -121,6 +163,8 @@ class LowPotentials:
 
     def __init__(self, seeder: SeedingState) -> None:
         self.seeder, self.d = seeder, seeder.dataset.n_features
+        largest = float(seeder.dataset.magnitudes().largest.max())
+        self.unit = seeder.dataset.dtype.type(unit_of(largest))
 
     @property
     def flat(self) -> NDArray:
@@ -150,7 +194,32 @@ class LowPotentials:
 
     def best(self, values: NDArray, low: float, high: float) -> int:
         """Return the candidate that lowers the total most, the first one of equals."""
-        return int(self.reductions(values, low, high).argmax())
+        if len(self.seeder.dataset.weights):
+            return int(self.reductions(values, low, high).argmax())
+        unit, n = self.unit, self.seeder.dataset.n_samples
+        square = float(unit) ** 2
+        relative, absolute = margins_of(self.d)
+        gains = self._gains(values)
+        total = float(self.seeder.totals.sum()) / low / high * square
+        # Every row may be in doubt, and the sums of a tile round by TILE units each.
+        doubt = total + n * absolute + TILE * 2.0**-24 / relative * gains
+        found = best_of(
+            np.stack([gains, doubt]), (relative, absolute), n, square / low / high,
+            lambda some: self.reductions(values[some], low, high),
+        )  # fmt: skip
+        self.candidates = values.astype(np.float64)
+        return found
+
+    def _gains(self, values: NDArray) -> NDArray[np.float64]:
+        """Return by how much each candidate lowers the sum of D, in float32."""
+        seeder, kernel, flat, unit = self.seeder, gains_of(self.d), self.flat, self.unit
+        candidates = np.ascontiguousarray(values * unit)
+        gains = np.zeros((seeder.dataset.n_threads, MAX_CANDIDATES))
+        seeder.each_tile(
+            lambda t, a, b: kernel(flat, a, b, candidates, unit, seeder.nearest, gains[t]),
+            0.5 + 0.04 * self.d * len(values),
+        )
+        return gains.sum(axis=0)[: len(values)]
 
     def accept(self, j: int, low: float, high: float) -> None:
         """Make candidate `j` of the last :meth:`reductions` a seed."""

@@ -48,7 +48,7 @@ class SketchedPotentials:
         self.seeder, self.hits, self.counts = seeder, hits, counts
         self.sketch = Sketch(seeder.dataset, seeder.sketch_columns)
         self.sketch.pack(seeder.nearest)
-        self.unit = seeder.dataset.dtype.type(unit_of(self.sketch.frame[1]))
+        self.unit = seeder.dataset.dtype.type(unit_of(1.0 / self.sketch.frame[1]))
         self.margins = margins_of(seeder.dataset.n_features)
         self.idle, self.pays = 0, False
 

@@ -45,12 +45,13 @@ def _splat(builder, address, offset, kind):
     return builder.shuffle_vector(one, nothing, lanes)
 
 
-def _prefetch(builder, address):
-    """Prefetch a cache line; any address is allowed."""
+def _prefetch(builder, address, locality=3):
+    """Prefetch a cache line; any address is allowed.  A lower locality is a larger cache."""
     byte = ir.IntType(8).as_pointer()
     kind = ir.FunctionType(ir.VoidType(), [byte, _INT, _INT, _INT])
     fetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-    builder.call(fetch, [builder.inttoptr(address, byte), _INT(0), _INT(3), _INT(1)])
+    hints = [_INT(0), _INT(locality), _INT(1)]
+    builder.call(fetch, [builder.inttoptr(address, byte), *hints])
 
 
 def _each_feature(builder, rows, n_features, panel, pitch, kind, sums, add, prefetch_depth=0):
@@ -74,13 +75,14 @@ def _each_feature(builder, rows, n_features, panel, pitch, kind, sums, add, pref
 
 @intrinsic
 def fetch(typingctx, address, size):
-    """Prefetch some bytes, from an address on."""
+    """Prefetch some bytes, from an address on, to the second cache."""
 
     def codegen(context, builder, sig, args):
         address, size = args
         lines = builder.udiv(builder.add(size, _ADDRESS(_BYTES - 1)), _ADDRESS(_BYTES))
         with cgutils.for_range(builder, lines) as loop:
-            _prefetch(builder, builder.add(address, builder.mul(loop.index, _ADDRESS(_BYTES))))
+            at = builder.add(address, builder.mul(loop.index, _ADDRESS(_BYTES)))
+            _prefetch(builder, at, locality=2)
         return context.get_dummy_value()
 
     return types.void(types.intp, types.intp), codegen
