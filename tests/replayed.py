@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from lloydia.backends.cuda.runtime import launch_configs, launching, recording, relocation
+from lloydia.backends.cuda.runtime.loaded_kernels import LoadedKernel
 
 # Values of parameters are numbers of 64 bits: Python's, too, as the interpreter takes them.
 NUMBERS = {int: "i64", bool: "i64", float: "fp64"}
@@ -44,8 +45,9 @@ class Driver:
         self.by_name = self.by_number = 0
         self.repeated = Counter()
 
-    def launch(self, kernel, key, grid, places, args, options, shared=None):
+    def launch(self, form, grid, places):
         """Launch by name, and note it."""
+        kernel, _, args, options, _ = form
         kernel[grid](*args, **options)
         self.by_name += 1
         kinds = [kind_of(x) for x in args]
@@ -54,11 +56,11 @@ class Driver:
             global_scratch_size=0, profile_scratch_size=0,
         )  # fmt: skip
         compiled = SimpleNamespace(
-            metadata=about, function=len(self.kernels),
-            src=SimpleNamespace(signature=dict(enumerate(kinds))), asm={"ptx": ""},
+            metadata=about, src=SimpleNamespace(signature=dict(enumerate(kinds))), asm={"ptx": ""}
         )  # fmt: skip
+        loaded = LoadedKernel(compiled, len(self.kernels))
         self.kernels.append((kernel, args, kinds, options))
-        launching.note([launching.Launch(compiled, grid, places, args)])
+        launching.note([launching.Launch(loaded, grid, places, args)])
 
     def queue(self, some, times):
         """Launch some kernels by number."""
@@ -89,7 +91,7 @@ def replay(monkeypatch):
         # Only recorded work is launched by number: what else there is runs as it always does.
         with monkeypatch.context() as patch:
             patch.setattr(launching, "INTERPRETED", False)
-            patch.setattr(launching, "_queue_compiled", driver.launch)
+            patch.setattr(launching, "_queue", driver.launch)
             return note(work)
 
     for module in (relocation, recording):

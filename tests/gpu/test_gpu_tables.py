@@ -15,12 +15,12 @@ torch = pytest.importorskip("torch")
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_what_tables_do_not_need_is_left_to_the_cache(dtype, monkeypatch):
-    from lloydia.backends.cuda.runtime import launching
+    from lloydia.backends.cuda.runtime import forms, launching
     from lloydia.backends.cuda.runtime.driver import CARVEOUT, driver
     from lloydia.backends.cuda.update.table_layout import Table, Tiling
     from lloydia.backends.cuda.update.table_sums import table_kernel
 
-    monkeypatch.setattr(launching, "_found", {})
+    monkeypatch.setattr(forms, "_found", {})
     # No fit was like this one: nothing of it is known.
     X = torch.randn(4_003, 16, device="cuda", dtype=getattr(torch, dtype))
     k, itemsize = 20, X.element_size()
@@ -30,7 +30,7 @@ def test_what_tables_do_not_need_is_left_to_the_cache(dtype, monkeypatch):
     expected = launching.percent_of(taken, X.device)
     assert 0 < expected < 100
     found = set()
-    for (kernel, _, _), compiled in launching._found.items():
+    for (kernel, _, _), compiled in forms._found.items():
         if kernel == id(table_kernel):
             percent, function = c_int(), c_void_p(compiled.function)
             assert not driver().cuFuncGetAttribute(byref(percent), CARVEOUT, function)

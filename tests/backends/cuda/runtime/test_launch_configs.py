@@ -31,6 +31,7 @@ from lloydia.backends.cuda.runtime.launch_configs import (
     joined,
 )
 from lloydia.backends.cuda.runtime.launching import Launch
+from lloydia.backends.cuda.runtime.loaded_kernels import LoadedKernel
 
 
 class Attribute(Structure):
@@ -109,10 +110,9 @@ def launch(kernel=11, grid=(3, 2, 1), places=(), kinds=(), ptx="", **about):
     compiled = SimpleNamespace(
         metadata=SimpleNamespace(**plain | about),
         src=SimpleNamespace(signature=dict(enumerate(kinds))),
-        function=kernel,
         asm={"ptx": ptx},
     )
-    return Launch(compiled, grid, places, ())
+    return Launch(LoadedKernel(compiled, kernel), grid, places, ())
 
 
 PLACES = (1 << 40, -5, True, 64, 0.25, None, -(1 << 50))
@@ -207,8 +207,8 @@ def test_an_error_ends_it_and_is_named(driver, monkeypatch):
 def test_triton_queues_what_wants_more_than_numbers(about):
     seen = []
     special = launch(places=(1,), kinds=("i32",), **about)
-    special.compiled.run = lambda *args: seen.append(args[:4])
-    special.compiled.packed_metadata = None
+    special.kernel.compiled.run = lambda *args: seen.append(args[:4])
+    special.kernel.compiled.packed_metadata = None
     found = configs_of([special])
     assert isinstance(found, LaunchList)
     joined(found, found).queue(5, times=2)

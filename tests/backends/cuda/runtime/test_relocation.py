@@ -14,6 +14,7 @@ from lloydia.backends.cuda.runtime import launch_configs, recording, relocation
 from lloydia.backends.cuda.runtime.arena import ALIGNED
 from lloydia.backends.cuda.runtime.launch_configs import configs_of
 from lloydia.backends.cuda.runtime.launching import Launch, note
+from lloydia.backends.cuda.runtime.loaded_kernels import LoadedKernel
 from lloydia.backends.cuda.runtime.relocation import (
     ZEROED_BYTES,
     BufferMap,
@@ -42,8 +43,8 @@ def launch_of(args, kinds):
     )  # fmt: skip
     source = SimpleNamespace(signature=dict(enumerate(kinds)))
     places = [a.data_ptr() if isinstance(a, torch.Tensor) else a for a in args]
-    compiled = SimpleNamespace(metadata=about, src=source, function=11, asm={"ptx": ""})
-    return Launch(compiled, (3, 2, 1), [*places, 64], args)
+    compiled = SimpleNamespace(metadata=about, src=source, asm={"ptx": ""})
+    return Launch(LoadedKernel(compiled, 11), (3, 2, 1), [*places, 64], args)
 
 
 @pytest.fixture(autouse=True)

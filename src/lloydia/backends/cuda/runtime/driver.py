@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from ctypes import CDLL, byref, c_char_p, c_int, c_int64, c_void_p, cast
+from ctypes import CDLL, byref, c_char_p, c_int, c_int64, c_uint, c_void_p, cast
 from functools import cache
 from threading import local
+from typing import Any
 
 import torch
 
@@ -12,6 +13,9 @@ __all__ = ["driver", "enter", "function", "prefer_shared", "refuse"]
 
 # Addresses, sizes and handles that functions take.
 OFTEN = {"cuMemcpyDtoHAsync_v2": 4, "cuEventRecord": 2, "cuEventSynchronize": 1}
+# What a launch takes: the kernel; the axes of the grid and of its programs, and shared memory; the
+# stream, and where the parameters are.
+LAUNCH: list[Any] = [c_void_p, *[c_uint] * 7, c_void_p, c_void_p]
 
 # CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT.
 CARVEOUT = 9
@@ -26,6 +30,8 @@ def driver() -> CDLL:
     library = CDLL("libcuda.so.1")
     for name, count in OFTEN.items():
         getattr(library, name).argtypes = [c_int64] * count
+    library.cuLaunchCooperativeKernel.argtypes = LAUNCH
+    library.cuLaunchKernel.argtypes = [*LAUNCH, c_void_p]
     return library
 
 

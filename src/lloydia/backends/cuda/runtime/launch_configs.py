@@ -9,7 +9,6 @@ more than numbers, such as scratch that Triton allocates for it, is queued by Tr
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
 from ctypes import addressof, c_int64
 from typing import Any, NamedTuple
@@ -21,16 +20,14 @@ from lloydia.backends.cuda import options
 from lloydia.backends.cuda.runtime.driver import enter, function, refuse
 from lloydia.backends.cuda.runtime.launch_loop import FIELDS, compiled
 from lloydia.backends.cuda.runtime.launching import Launch
+from lloydia.backends.cuda.runtime.loaded_kernels import HIDDEN, LoadedKernel, bits_of
 
 __all__ = [
-    "HIDDEN",
     "ConfigTable",
     "LaunchConfigs",
     "LaunchList",
     "configs_of",
-    "is_plain",
     "joined",
-    "parameters",
 ]
 
 # The driver's function that launches kernels.
@@ -42,9 +39,6 @@ IN_ORDER, COOPERATIVE, EARLY = 0, 2, 6
 # The instruction by which such a kernel waits; see
 # :func:`lloydia.backends.cuda.device_functions.run_state.wait_for_previous_kernel`.
 WAIT = "griddepcontrol.wait"
-# Parameters that Triton adds to a kernel, for memory that plain launches do not need.
-HIDDEN = 2
-FLOATS = {"fp32": "<f", "fp64": "<d"}
 
 
 class ConfigTable:
@@ -137,52 +131,30 @@ def joined(
 
 def configs_of(launches: Sequence[Launch]) -> LaunchConfigs | LaunchList:
     """Return some launches as numbers, if all of them are plain."""
-    if not all(map(is_plain, launches)):
+    if not all(launch.kernel.plain for launch in launches):
         return LaunchList(launches)
     configs, values = [], []
     for launch in launches:
-        compiled, grid = launch.compiled, launch.grid
-        about = compiled.metadata
+        kernel, grid = launch.kernel, launch.grid
+        about = kernel.metadata
         if min(grid) > 0:
             configs.append(
-                (attribute_of(compiled), compiled.function, *grid, 32 * about.num_warps,
+                (attribute_of(kernel), kernel.function, *grid, 32 * about.num_warps,
                  about.shared, len(values))
             )  # fmt: skip
-        values += [number(launch.places[i], kind) for i, kind in parameters(launch)]
+        values += [bits_of(launch.places[i], kind) for i, kind in kernel.parameters]
         values += [0] * HIDDEN
     keep_alive = [launch.kept for launch in launches]
     table = np.array(configs, dtype=np.int64).reshape(-1, FIELDS)
     return LaunchConfigs(ConfigTable(table), np.array(values, dtype=np.int64), keep_alive)
 
 
-def attribute_of(compiled: Any) -> int:
+def attribute_of(kernel: LoadedKernel) -> int:
     """Return the launch attribute of a kernel."""
-    if compiled.metadata.launch_cooperative_grid:
+    if kernel.metadata.launch_cooperative_grid:
         return COOPERATIVE
-    early = options.is_on("early_launch") and WAIT in compiled.asm["ptx"]
+    early = options.is_on("early_launch") and WAIT in kernel.ptx
     return EARLY if early else IN_ORDER
-
-
-def is_plain(launch: Launch) -> bool:
-    """Return whether numbers are all that a launch needs."""
-    about = launch.compiled.metadata
-    scratch = about.global_scratch_size or about.profile_scratch_size
-    return not (scratch or about.launch_pdl or about.num_ctas != 1) and all(
-        kind[0] in "*iu" or kind in FLOATS for _, kind in parameters(launch)
-    )
-
-
-def parameters(launch: Launch) -> list[tuple[int, str]]:
-    """Return which arguments a kernel takes when it is launched, by number, and their types."""
-    kinds = launch.compiled.src.signature.values()
-    return [(i, kind) for i, kind in enumerate(kinds) if kind != "constexpr"]
-
-
-def number(value: Any, kind: str) -> int:
-    """Return the integer whose first bytes are those of a parameter."""
-    if kind in FLOATS:
-        return int.from_bytes(struct.pack(FLOATS[kind], value), "little", signed=True)
-    return int(value or 0)
 
 
 def address_of(array: NDArray[np.int64]) -> int:

@@ -17,9 +17,11 @@ import torch
 import triton
 import triton.language as tl
 from triton.runtime import driver
+from triton.runtime.jit import JITFunction
 
-from lloydia.backends.cuda.runtime.driver import prefer_shared
+from lloydia.backends.cuda.runtime.forms import Form, collected, loaded
 from lloydia.backends.cuda.runtime.kernel_cache import make_writable
+from lloydia.backends.cuda.runtime.loaded_kernels import LoadedKernel
 
 __all__ = [
     "COMPILED",
@@ -75,17 +77,22 @@ def numbered(number: int) -> torch.device:
 @cache
 def processors(device: torch.device) -> int:
     """Return the number of multiprocessors; programs of a persistent grid are multiples of it."""
-    if device.type == "cpu":
+    if device.type == "cpu" or INTERPRETED:
         return 1
-    return torch.cuda.get_device_properties(device).multi_processor_count
+    return properties_of(device).multi_processor_count
 
 
 @cache
 def shared_memory(device: torch.device) -> int:
     """Return the bytes of shared memory of a multiprocessor."""
-    if device.type == "cpu":
+    if device.type == "cpu" or INTERPRETED:
         return 1 << 20
-    return torch.cuda.get_device_properties(device).shared_memory_per_multiprocessor
+    return properties_of(device).shared_memory_per_multiprocessor
+
+
+def properties_of(device: torch.device) -> Any:
+    """Return what PyTorch says of a GPU; for rows that are nowhere, of the current one."""
+    return torch.cuda.get_device_properties(None if device.type == "meta" else device)
 
 
 def percent_of(shared: int, device: torch.device) -> int:
@@ -103,8 +110,6 @@ def next_power(n: int, least: int = 1) -> int:
     return max(least, 1 << (n - 1).bit_length())
 
 
-_found: dict[Hashable, Any] = {}
-
 _noted: ContextVar[list[Launch] | None] = ContextVar("noted", default=None)
 
 
@@ -113,35 +118,45 @@ class Launch(NamedTuple):
 
     Attributes
     ----------
-    compiled : triton.compiler.CompiledKernel
+    kernel : LoadedKernel
     grid : tuple of three int
     places : sequence
-        Its arguments; a tensor is given by its address, since for tensors Triton queries the driver
-        at each launch.
+        Its arguments; a tensor is given by its address.
     kept : sequence
         The arguments as they were passed, which keeps the tensors alive.
     """
 
-    compiled: Any
+    kernel: LoadedKernel
     grid: tuple[int, int, int]
     places: Sequence
     kept: Sequence
 
     def queue(self, stream: int) -> None:
-        """Queue it on the stream with this handle.
-
-        This is what Triton does, without its hooks before and after a launch.
-        """
-        compiled = self.compiled
-        compiled.run(
-            *self.grid, stream, compiled.function, compiled.packed_metadata, None, None, None,
-            *self.places,
-        )  # fmt: skip
+        """Queue it on the stream with this handle."""
+        self.kernel.queue(self.grid, stream, self.places)
 
 
 # What Triton specialises integers for, besides their type: being 1, or being a multiple of 16.
 IS_ONE, MULTIPLE_OF_16, PLAIN = 1, 2, 3
 INT32_LIMIT = 2**31
+
+
+SAME = "do_not_specialize", "do_not_specialize_on_alignment"
+# By kernel, known by its identity: hashing one reads its source.
+_same_forms: dict[int, tuple[tuple[bool, bool], ...]] = {}
+
+
+def same_forms(kernel: Any) -> tuple[tuple[bool, bool], ...]:
+    """Return for each argument whether all integers, and all addresses, have one form."""
+    found = _same_forms.get(id(kernel))
+    if found is None:
+        if isinstance(kernel, JITFunction):
+            some, others = ([getattr(p, option) for p in kernel.params] for option in SAME)
+        else:  # Interpreted, it is not compiled, but has the same forms.
+            names = [kernel.kwargs[option] or () for option in SAME]
+            some, others = ([name in chosen for name in kernel.arg_names] for chosen in names)
+        found = _same_forms[id(kernel)] = tuple(zip(some, others))
+    return found
 
 
 def launch(
@@ -168,26 +183,26 @@ def launch(
     RuntimeError
         The current device is another one.
     """
-    if INTERPRETED:
-        kernel[grid](*args, **options)
-        return
     # One loop, inlined: separate functions would take as long as the launch itself.
     places, kinds = [], [*options.values()]
-    for argument in args:
+    for argument, (any_integer, any_address) in zip(args, same_forms(kernel)):
         place, kind = argument, type(argument)
         if isinstance(argument, torch.Tensor):
             place, kind = argument.data_ptr(), argument.dtype
-            if place % 16:
+            if place % 16 and not any_address:
                 # Another kind: not a multiple of 16 bytes.
                 kind = str(kind)
         elif kind is int:
             kind = IS_ONE if argument == 1 else PLAIN if argument % 16 else MULTIPLE_OF_16
+            if any_integer:
+                kind = PLAIN
             if not -INT32_LIMIT <= argument < INT32_LIMIT:
                 # It needs 64 bits.
                 kind = -kind
         places.append(place)
         kinds.append(kind)
-    _queue_compiled(kernel, tuple(kinds), (*grid, 1, 1)[:3], places, args, options, shared)
+    percent = None if shared is None else percent_of(shared, args[0].device)
+    _queue(Form(kernel, tuple(kinds), args, options, percent), (*grid, 1, 1)[:3], places)
 
 
 def launch_by_key(
@@ -198,17 +213,20 @@ def launch_by_key(
     `key` determines the compiled form.  Addresses that the key says nothing about are multiples of
     16 bytes.
     """
+    places = [a.data_ptr() if isinstance(a, torch.Tensor) else a for a in args]
+    _queue(Form(kernel, key, args, options, None), grid, places)
+
+
+def _queue(form: Form, grid: tuple, places: list) -> None:
+    """Queue a kernel of some form; in a rehearsal the form is only noted."""
+    kernel, key, args, options, _ = form
+    forms = collected()
+    if forms is not None:
+        forms[id(kernel), key] = form
+        return
     if INTERPRETED:
         kernel[grid](*args, **options)
         return
-    places = [a.data_ptr() if isinstance(a, torch.Tensor) else a for a in args]
-    _queue_compiled(kernel, key, grid, places, args, options)
-
-
-def _queue_compiled(
-    kernel: Any, key: Hashable, grid: tuple, places: list, args: tuple, options: dict,
-    shared: int | None = None,
-) -> None:  # fmt: skip
     device = torch.cuda.current_device()
     if args[0].device.index != device:
         # The kernel could reach them, but would not wait for the kernels that write them.
@@ -216,18 +234,9 @@ def _queue_compiled(
             f"A kernel was to run on cuda:{device}, and its arguments are on {args[0].device}: "
             "make that the current device first."
         )
-    # By identity: kernels are never freed, and hashing one takes longer.
-    known = id(kernel), key, device
-    compiled = _found.get(known)
-    queued = compiled is None
-    if compiled is None:
-        compiled = _found[known] = kernel[grid](*args, **options)
-        if shared is not None:
-            prefer_shared(compiled.function, percent_of(shared, args[0].device))
     constants = [options[name] for name in kernel.arg_names[len(args) :]]
-    one = Launch(compiled, grid, (*places, *constants), args)
-    if not queued:
-        one.queue(stream_of(device))
+    one = Launch(loaded(form, device), grid, (*places, *constants), args)
+    one.queue(stream_of(device))
     note([one])
 
 

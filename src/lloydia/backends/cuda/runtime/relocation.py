@@ -23,16 +23,15 @@ import torch
 
 from lloydia.backends.cuda import options
 from lloydia.backends.cuda.runtime.arena import aligned
+from lloydia.backends.cuda.runtime.forms import collected
 from lloydia.backends.cuda.runtime.launch_configs import (
-    HIDDEN,
     ConfigTable,
     LaunchConfigs,
     LaunchList,
     configs_of,
-    is_plain,
-    parameters,
 )
 from lloydia.backends.cuda.runtime.launching import Launch, noted, stream_of
+from lloydia.backends.cuda.runtime.loaded_kernels import HIDDEN
 
 __all__ = [
     "ZEROED_BYTES",
@@ -169,7 +168,7 @@ class Relocation:
         self.offsets = found.values.copy()
         first = 0
         for launch in launches:
-            taken = parameters(launch)
+            taken = launch.kernel.parameters
             for slot, (i, _) in enumerate(taken, first):
                 argument = launch.kept[i] if i < len(launch.kept) else None
                 # An empty tensor points nowhere.
@@ -293,14 +292,17 @@ def key_of(buffer_map: BufferMap, device: torch.device) -> Hashable:
 
 def recorded_for(key: Hashable) -> Relocation | None:
     """Return the recorded launches of a key, if there are any."""
-    return _recorded.get(key) if options.is_on("recorded_launches") else None
+    # A rehearsal is to see all launches.
+    repeats = options.is_on("recorded_launches") and collected() is None
+    return _recorded.get(key) if repeats else None
 
 
 def record(
     key: Hashable, launches: Sequence[Launch], buffer_map: BufferMap, spans: Sequence[Span]
 ) -> None:
     """Record the launches of a key, if all of them are plain."""
-    if launches and all(map(is_plain, launches)) and options.is_on("recorded_launches"):
+    plain = all(launch.kernel.plain for launch in launches)
+    if launches and plain and options.is_on("recorded_launches"):
         every, zeros = buffer_map.scratch()
         store(key, Relocation(launches, buffer_map.buffers, every, zeros, spans))
 

@@ -1,0 +1,154 @@
+"""Compilation of kernels by several threads.
+
+Most of it leaves Python's lock free: Triton's passes, LLVM and ptxas.  What does not (Triton walks
+the source of a kernel in Python) is a third, so more threads than some bring nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import nullcontext
+from functools import cache
+from threading import Lock, Thread, main_thread
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import torch
+from triton.compiler import code_generator
+from triton.runtime import driver as drivers
+from triton.runtime.cache import triton_key
+from triton.runtime.jit import JITCallable
+
+from lloydia.backends.cuda.runtime.loaded_kernels import LoadedKernel
+
+__all__ = ["Compilers", "compiled_now", "compilers", "length_of"]
+
+# With 8 threads an H200's host takes a third of the time, with 16 no less.
+MAX_THREADS = 8
+
+
+# Kernels and functions that are hashed, and the lock of those who hash some.
+_hashed: set[int] = set()
+_hashing = Lock()
+
+
+def compiled_now(kernel: Any, args: tuple, options: dict, device: int) -> LoadedKernel:
+    """Compile a kernel for these arguments, or find it on disk, and load it on a GPU.
+
+    Parameters
+    ----------
+    kernel : triton kernel
+    args, options
+        As it is launched; tensors may be on the device ``"meta"``.
+    device : int
+        The number of the GPU.
+    """
+    if torch.cuda.current_device() != device:
+        # Each thread has a current device.
+        torch.cuda.set_device(device)
+    with _hashing:
+        hash_callees_first(kernel)
+    return LoadedKernel.load(kernel.warmup(*args, grid=(1,), **options), device)
+
+
+def hash_callees_first(function: Any) -> None:
+    """Hash a kernel, after all functions that it calls.
+
+    Triton finds kernels on disk by this hash.  It has the constants of those called functions only
+    that were hashed before, so that it would depend on which kernels a process compiles first.
+    """
+    if id(function) in _hashed:
+        return
+    _hashed.add(id(function))
+    for one in called_by(function):
+        hash_callees_first(one)
+    _ = function.cache_key
+
+
+def called_by(function: Any) -> list[Any]:
+    """Return the functions of Triton that one may call, by their names or as a module's."""
+    names, variables = function.fn.__code__.co_names, function.fn.__globals__
+    found = [variables.get(name) for name in names]
+    for module in [one for one in found if isinstance(one, ModuleType)]:
+        found += [vars(module).get(name) for name in names]
+    return [one for one in found if isinstance(one, JITCallable)]
+
+
+def length_of(kernel: Any) -> int:
+    """Return how many characters a kernel has, with those of the functions that it calls.
+
+    What takes long to compile has many.
+    """
+    found, left = {id(kernel): kernel}, [kernel]
+    while left:
+        new = {id(one): one for one in called_by(left.pop()) if id(one) not in found}
+        found |= new
+        left += new.values()
+    return sum(len(one.src) for one in found.values())
+
+
+class Compilers:
+    """Threads that compile; they begin when there is work, and end when there is none left.
+
+    At the end of the process each thread ends after the kernel that it compiles then.
+    """
+
+    def __init__(self, n_threads: int) -> None:
+        self.n_threads = n_threads
+        self.lock, self.works, self.running = Lock(), deque[tuple[Future, Callable]](), 0
+
+    def submit(self, work: Callable[[], Any]) -> Future:
+        """Have work done by a thread; return its result, on its way."""
+        future: Future = Future()
+        with self.lock:
+            self.works.append((future, work))
+            begins = self.running < self.n_threads
+            self.running += begins
+        if begins:
+            Thread(target=self._run, name="lloydia-compiler").start()
+        return future
+
+    def _run(self) -> None:
+        while True:
+            with self.lock:
+                if not self.works or not main_thread().is_alive():
+                    self.running -= 1
+                    return
+                future, work = self.works.popleft()
+            try:
+                future.set_result(work())
+            except BaseException as error:
+                future.set_exception(error)
+
+
+@cache
+def compilers() -> Compilers:
+    """Return the threads of this process."""
+    keep_warning_filters()
+    out = Compilers(min(MAX_THREADS, len(os.sched_getaffinity(0))))
+    # What all threads need, once: a digest of Triton's files, and its driver, part of which is
+    # compiled.
+    digest = out.submit(triton_key)
+    drivers.active.get_current_device()
+    digest.result()
+    return out
+
+
+def keep_warning_filters() -> None:
+    """Have Triton leave the filters of warnings alone.
+
+    Before 3.9 it changes and restores them at each node of a kernel's source, for warnings that no
+    supported version of Python gives there.  They belong to the process: threads that do so at once
+    would leave other filters behind.
+    """
+    if getattr(code_generator, "warnings", None) is warnings:
+        code_generator.warnings = SimpleNamespace(
+            catch_warnings=nullcontext,
+            simplefilter=lambda *args: None,
+            warn=warnings.warn,
+            warn_explicit=warnings.warn_explicit,
+        )

@@ -1,0 +1,116 @@
+"""The forms of kernels: each is compiled once, when it is launched first or ahead of that.
+
+Triton compiles a kernel anew for other types, constants and options, for addresses that are not
+multiples of 16 bytes, and for some integers.  What a launch depends on is its *form*.  All forms of
+some work are compiled side by side if the work is rehearsed first: then its launches are collected
+instead of queued.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import partial
+from typing import Any, NamedTuple
+
+import torch
+
+from lloydia.backends.cuda.runtime.compiling import compiled_now, compilers, length_of
+from lloydia.backends.cuda.runtime.driver import prefer_shared
+from lloydia.backends.cuda.runtime.loaded_kernels import LoadedKernel
+
+__all__ = ["Form", "Forms", "at_first", "collected", "compile_together", "loaded", "rehearsal"]
+
+
+class Form(NamedTuple):
+    """The form of a kernel that a launch needs.
+
+    Attributes
+    ----------
+    kernel : triton kernel
+    key : hashable
+        Determines the form.
+    args, options
+        Of a launch of this form.
+    percent : int or None
+        The percentage of a multiprocessor's shared memory that the kernel prefers.
+    """
+
+    kernel: Any
+    key: Hashable
+    args: tuple
+    options: dict
+    percent: int | None
+
+    def load(self, device: int) -> LoadedKernel:
+        """Compile it, or find it on disk, and load it on the GPU with this number."""
+        kernel = compiled_now(self.kernel, self.args, self.options, device)
+        if self.percent is not None:
+            prefer_shared(kernel.function, self.percent)
+        return kernel
+
+
+# Forms by kernel and key.  A kernel is known by its identity: it is never freed, and hashing it
+# takes longer.
+Forms = dict[tuple[int, Hashable], Form]
+
+# Kernels that are loaded, or are on their way, by kernel, key and device.
+_found: dict[tuple[int, Hashable, int], LoadedKernel | Future] = {}
+
+_collected: ContextVar[Forms | None] = ContextVar("collected", default=None)
+_at_first: ContextVar[Callable[[], None] | None] = ContextVar("at_first", default=None)
+
+
+def loaded(form: Form, device: int) -> LoadedKernel:
+    """Return the kernel of a form, which may have to be compiled, on the current device."""
+    known = id(form.kernel), form.key, device
+    kernel = _found.get(known)
+    if type(kernel) is LoadedKernel:
+        return kernel
+    begin = _at_first.get()
+    if kernel is None and begin is not None:
+        begin()
+        kernel = _found.get(known)
+    new = kernel.result() if isinstance(kernel, Future) else kernel or form.load(device)
+    _found[known] = new
+    return new
+
+
+@contextmanager
+def rehearsal() -> Iterator[Forms]:
+    """In this context no kernel is queued: the forms of all launches are collected in the result.
+
+    Tensors are on the device ``"meta"``, where they have a shape, a type and no numbers.
+    """
+    forms: Forms = {}
+    token = _collected.set(forms)
+    try:
+        yield forms
+    finally:
+        _collected.reset(token)
+
+
+def collected() -> Forms | None:
+    """Return the forms that were collected so far; None where kernels are queued."""
+    return _collected.get()
+
+
+def compile_together(forms: Forms) -> None:
+    """Have threads compile and load forms for the current device, the longest first."""
+    device = torch.cuda.current_device()
+    for key, form in sorted(forms.items(), key=lambda item: -length_of(item[1].kernel)):
+        known = *key, device
+        if known not in _found:
+            _found[known] = compilers().submit(partial(form.load, device))
+
+
+@contextmanager
+def at_first(begin: Callable[[], None]) -> Iterator[None]:
+    """In this context, call `begin` when a launch needs a kernel that nothing has asked for."""
+    token = _at_first.set(begin)
+    try:
+        yield
+    finally:
+        _at_first.reset(token)
