@@ -21,6 +21,8 @@ Two properties make every engine give the same bits; the first makes them compos
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, SupportsFloat
 
@@ -35,6 +37,7 @@ __all__ = [
     "Abilities",
     "DoneReport",
     "Engine",
+    "ExpectedRun",
     "PendingReport",
     "PendingStop",
     "Report",
@@ -122,6 +125,29 @@ class StopRule(Protocol):
         """A shift above which the rule never stops a run."""
 
 
+@dataclass(frozen=True)
+class ExpectedRun:
+    """A run that an engine is about to make.
+
+    Attributes
+    ----------
+    start : callable
+        Returns the centres that the run starts from, of shape (k, d), given an engine.
+    tolerance : float
+        As of an engine.
+    costed : bool
+        Whether the inertia of each iteration is computed.
+    empty_stops, max_iter
+        As in :meth:`Engine.start`.
+    """
+
+    start: Callable[[Any], Any]
+    tolerance: float
+    costed: bool
+    empty_stops: bool
+    max_iter: int
+
+
 class Abilities(Protocol):
     """What not every engine can do; the value that a method returns here says that it cannot."""
 
@@ -160,6 +186,13 @@ class Abilities(Protocol):
         The seeding state is undefined afterwards.
         """
         return None
+
+    def expecting(self, run: ExpectedRun) -> AbstractContextManager[None]:
+        """Return a context in which such a run, and its start, are asked for.
+
+        An engine that has kernels to compile compiles those of the whole run at once there.
+        """
+        return nullcontext()
 
     def next_stop(self, rule: StopRule) -> PendingStop | None:
         """Return the report, late, of the next iteration that may end the run; None if it cannot.

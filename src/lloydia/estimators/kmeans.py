@@ -268,11 +268,12 @@ class KMeans(CallbackSupportMixin, BaseKMeans):
         given = Given.to(self, X, sample_weight)
         engine = given.engine()
         runs = Runs(self, given, engine)
-        for number in runs.numbers():
-            centers = runs.seed(number)
-            result = run_iterations(engine, centers, **runs.options(number))
-            if runs.end_run(number, result):
-                break
+        with engine.expecting(runs.expected()):
+            for number in runs.numbers():
+                centers = runs.seed(number)
+                result = run_iterations(engine, centers, **runs.options(number))
+                if runs.end_run(number, result):
+                    break
         self._keep(given, engine, runs)
         return self
 

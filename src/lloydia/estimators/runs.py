@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 from numpy.typing import NDArray
 
-from lloydia.backends.engine import Engine, Report
+from lloydia.backends.engine import NEVER, Engine, ExpectedRun, Report
 from lloydia.backends.magnitudes import check_range
 from lloydia.callbacks import Tasks
 from lloydia.caller import warn_caller
 from lloydia.estimators.given import Given
-from lloydia.estimators.starts import seed
+from lloydia.estimators.starts import drawn_for, seed
 from lloydia.loop.resuming import Progress
 from lloydia.loop.run import CALLBACK, Result
+from lloydia.loop.tolerance import tolerance_of
 from lloydia.progress.stages import steps
 from lloydia.spelling import option
 
@@ -71,6 +73,19 @@ class Runs:
         progress.begin_run(number, centers)
         self.tasks.begin_run()
         return centers
+
+    def expected(self) -> ExpectedRun:
+        """Return what the engine is going to be asked for in each run."""
+        estimator, rule = self.estimator, self.rule
+        costed = bool(estimator.verbose) or self.tasks.needs_inertia or rule.needs_inertia
+        watched = costed or self.tasks.active or bool(self.progress.halts)
+        return ExpectedRun(
+            partial(drawn_for, self.given.init, estimator.n_clusters),
+            NEVER if watched else tolerance_of(rule),
+            costed,
+            estimator.empty != "keep",
+            estimator.max_iter,
+        )
 
     def options(self, number: int) -> dict[str, Any]:
         """Return how a run goes: the options of :func:`lloydia.loop.run.run_iterations`."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
+import numpy as np
 from numpy.random import RandomState
 from numpy.typing import NDArray
 
@@ -17,7 +18,7 @@ from lloydia.estimators.rows import feature_labels
 from lloydia.seeding import SEEDINGS
 from lloydia.seeding.given import called, checked, fits
 
-__all__ = ["is_drawn", "seed", "starts_of"]
+__all__ = ["drawn_for", "is_drawn", "seed", "starts_of"]
 
 
 def is_drawn(init: Any) -> bool:
@@ -89,6 +90,13 @@ def seed(
         took = f" in {time.perf_counter() - began:.3g} s" if drawn else ""
         print(f"Initialization complete{took}")
     return centers
+
+
+def drawn_for(init: Any, k: int, engine: Engine) -> Any:
+    """Return some start for an engine, as :func:`seed` finds it there; it need not be the same."""
+    if isinstance(init, str):
+        return engine.rows(SEEDINGS[init](engine, k, RandomState(0)))
+    return np.zeros((k, engine.n_features), dtype=engine.dtype) if callable(init) else init
 
 
 def _name_of(init: Any) -> str:

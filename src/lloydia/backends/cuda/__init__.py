@@ -7,7 +7,8 @@ modules are.
   :mod:`multi_gpu`: several GPUs.
 * :mod:`engine` passes each question of the loop to one of three: :mod:`dataset` (the rows, and
   what is known of them; :mod:`placement` brings them to the GPU), a seeding, or :mod:`iterations`
-  (those of a run, which :mod:`run_setup` sets up).
+  (those of a run, which :mod:`run_setup` sets up).  :mod:`rehearsal` finds out which kernels a fit
+  needs, to compile them side by side.
 * :mod:`seeding`: k-means++, k-means||, and the rows that fill empty clusters.
 * :mod:`matmul`: runs over more than 8 features; :mod:`low_dim`: runs over at most 8.
 * :mod:`update`: sums of the rows that changed, centres, reports.

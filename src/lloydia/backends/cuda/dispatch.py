@@ -297,7 +297,11 @@ TABLE: dict[Stage, tuple[Case, ...]] = {
 @cache
 def has_gluon(device: torch.device) -> bool:
     """Return whether a device and Triton are what :mod:`matmul.hopper_scan` is for."""
-    return device.type == "cuda" and fits_triton(torch.cuda.get_device_capability(device))
+    if device.type == "cpu" or not torch.cuda.is_available():
+        return False
+    # Rows that are nowhere are those of the current device.
+    here = None if device.type == "meta" else device
+    return fits_triton(torch.cuda.get_device_capability(here))
 
 
 def fits_triton(capability: tuple[int, int]) -> bool:

@@ -5,21 +5,25 @@ Every question of the loop goes to one of the three, with the engine's GPU as th
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, SupportsFloat
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from lloydia.backends.cuda.dataset import Dataset
 from lloydia.backends.cuda.iterations import Counters, Iterations, NextStop, Queued
 from lloydia.backends.cuda.placement import place_rows
 from lloydia.backends.cuda.protocols import Run
 from lloydia.backends.cuda.rows.distances import distances, own_distances
 from lloydia.backends.cuda.run_setup import build, recorded_facts, request_run
+from lloydia.backends.cuda.runtime.forms import at_first
+from lloydia.backends.cuda.runtime.launching import INTERPRETED
 from lloydia.backends.cuda.runtime.own_device import current, on
 from lloydia.backends.cuda.seeding import donors
 from lloydia.backends.cuda.seeding.seeds import Seeds
-from lloydia.backends.engine import Engine, Report, StopRule
+from lloydia.backends.engine import Engine, ExpectedRun, Report, StopRule
 from lloydia.backends.run_settings import RunSettings
 from lloydia.backends.seeded import Seeded
 from lloydia.exact import sums as exact
@@ -52,6 +56,16 @@ class CUDA(Seeded, Engine):
             # The rows are measured at once, unless a run or the storing of fp16_rows measures them.
             if not data.kind.stores_fp16 and weights is not None:
                 data.ask()
+        self._take(data)
+
+    @classmethod
+    def over(cls, data: Dataset) -> CUDA:
+        """Return the engine for rows that are in their place."""
+        engine = cls.__new__(cls)
+        engine._take(data)
+        return engine
+
+    def _take(self, data: Dataset) -> None:
         self.seeder = Seeds(data)
         self.data, self.device, self.name, self.dtype = data, data.device, data.name, data.dtype
         self.n_samples, self.n_features = data.n_samples, data.n_features
@@ -143,6 +157,14 @@ class CUDA(Seeded, Engine):
         return CUDA(chosen, weights, self.name)
 
     # -- a run -------------------------------------------------------------------------------
+
+    def expecting(self, run: ExpectedRun) -> AbstractContextManager[None]:
+        if INTERPRETED:
+            return nullcontext()
+        # Imported late: it makes an engine.
+        from lloydia.backends.cuda.rehearsal import rehearse
+
+        return at_first(rehearse(self, run))
 
     def start_run(self, settings: RunSettings) -> None:
         with current(self.device):

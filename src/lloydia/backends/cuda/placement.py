@@ -38,7 +38,9 @@ def place_rows(X: Any, weights: NDArray | None, device: str) -> Dataset:
     MemoryError
         If there is not enough memory for them and for a run.
     """
-    home = place(device)
+    # Rows without numbers (:mod:`rehearsal`) are nowhere.
+    absent = isinstance(X, torch.Tensor) and X.is_meta
+    home = X.device if absent else place(device)
     if X.shape[0] > MAX_ROWS:
         raise ValueError(
             f"X has {X.shape[0]:,} rows, and a GPU takes at most {MAX_ROWS:,}: use "

@@ -182,7 +182,7 @@ def check(data: Dataset, request: RunRequest, run: Run) -> RunRequest | None:
     what to build another one from.
     """
     data.unchecked = False
-    if run.verify():
+    if run.verify() or data.X.is_meta:
         if data.in_range:
             data.magnitudes()
         return None

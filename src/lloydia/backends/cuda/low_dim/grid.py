@@ -32,6 +32,8 @@ _staging: dict[tuple[int, int], torch.Tensor] = {}
 
 def staging_of(device: torch.device) -> torch.Tensor:
     """Return where launches on the current stream meet: it is 0 between them."""
+    if device.type == "meta":
+        return torch.zeros(BOUNDS.value + 1, dtype=torch.int64, device=device)
     where = (0, 0) if INTERPRETED else (device.index, stream_of(device.index))
     staging = _staging.get(where)
     if staging is None:

@@ -205,5 +205,7 @@ def distances(rows: WholeRows, centers: torch.Tensor) -> torch.Tensor:
     out = torch.empty((n, k), dtype=rows.wide, device=rows.device)
     padded = table(centers, WIDTH.value)
     grid = (ceil_div(n, BLOCK.value), padded.shape[1] // WIDTH.value)
-    distances_kernel[grid](rows.X, padded, out, n, k, padded.shape[1], d, num_warps=4, **EXACT)
+    launch(
+        distances_kernel, grid, rows.X, padded, out, n, k, padded.shape[1], d, num_warps=4, **EXACT
+    )  # fmt: skip
     return out

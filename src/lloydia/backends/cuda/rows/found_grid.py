@@ -37,7 +37,9 @@ _limbs: dict[Hashable, int] = {}
 
 
 def remember_limbs(X: torch.Tensor, n_limbs: int) -> None:
-    """Remember how many limbs the sums of these rows need."""
+    """Remember how many limbs the sums of these rows need, unless they have no numbers."""
+    if X.is_meta:
+        return
     if len(_limbs) >= REMEMBERED_SHAPES:
         _limbs.clear()
     _limbs[X.shape, X.dtype] = n_limbs

@@ -96,7 +96,8 @@ def is_here(device: torch.device) -> bool:
 class AsyncCopy:
     """A copy to the host, queued on the current stream and waited for when it is used.
 
-    It copies a tensor, or it receives what kernels write to pinned memory (:meth:`written`).
+    It copies a tensor, or it receives what kernels write to pinned memory (:meth:`written`).  Of a
+    tensor on the device ``"meta"``, which has no numbers, the host gets zeros.
 
     Parameters
     ----------
@@ -125,6 +126,9 @@ class AsyncCopy:
     def __init__(self, source: torch.Tensor, first: int = 0, last: int | None = None) -> None:
         count, device = source.shape[0], source.device
         last = count if last is None else last
+        if source.is_meta:
+            self.found = torch.zeros((last - first, *source.shape[1:]), dtype=source.dtype).numpy()
+            return
         size = source.nbytes // max(count, 1)
         small = (last - first) * size <= SLOT_BYTES and source.dtype in NUMPY
         if not (small and is_here(device) and source.is_contiguous()):
@@ -142,9 +146,14 @@ class AsyncCopy:
 
         It is None if it would be too large, or the device is not the current one.
         """
-        if 8 * count > SLOT_BYTES or not (device.type == "cpu" or is_here(device)):
+        there = device.type in ("cpu", "meta") or is_here(device)
+        if 8 * count > SLOT_BYTES or not there:
             return None
         out = cls.__new__(cls)
+        if device.type == "meta":
+            out.memory = torch.empty(count, dtype=torch.int64, device=device)
+            out.found = np.zeros(count, dtype=np.int64)
+            return out
         if device.type == "cpu":
             out.host = out.memory = torch.empty(count, dtype=torch.int64)
             return out

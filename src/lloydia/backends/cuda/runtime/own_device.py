@@ -22,7 +22,7 @@ _HERE = nullcontext()
 
 def current(device: torch.device) -> AbstractContextManager:
     """Return the context in which a device is the current one; that it mostly is already."""
-    if device.type == "cpu" or current_device() == device.index:
+    if device.type != "cuda" or current_device() == device.index:
         return _HERE
     return torch.cuda.device(device)
 

@@ -1,0 +1,167 @@
+"""A fit is rehearsed before it waits for a kernel: then all its kernels are compiled side by side.
+
+A rehearsal is the fit itself, for rows that have a shape and a type and no numbers: tensors on
+PyTorch's device ``"meta"``.  Its launches are collected (:mod:`runtime.forms`); its reports are 0,
+as if no row changed any more, and whatever else the host reads is 1.  The real fit launches the
+same forms, since the same code decides on them; where it decides by what the rows are, another form
+is compiled when it is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from contextvars import Context
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from torch.overrides import TorchFunctionMode
+
+from lloydia.backends.cuda.dataset import Dataset
+from lloydia.backends.cuda.engine import CUDA
+from lloydia.backends.cuda.rows.magnitudes import new_bounds
+from lloydia.backends.cuda.runtime.async_copy import AsyncCopy
+from lloydia.backends.cuda.runtime.forms import Forms, compile_together, rehearsal
+from lloydia.backends.cuda.runtime.own_device import current
+from lloydia.backends.engine import ExpectedRun
+from lloydia.exact import sums as exact
+
+__all__ = ["forms_of", "rehearse"]
+
+# The largest magnitude of a feature; with a smallest one of 1 / n, sums have as many limbs as those
+# of normally distributed rows.
+LARGEST = 4.0
+
+
+def absent(x: torch.Tensor) -> torch.Tensor:
+    """Return a tensor without numbers: of the same shape and type, as far from 16 bytes."""
+    before = x.data_ptr() % 16 // x.element_size()
+    return torch.empty(before + x.numel(), dtype=x.dtype, device="meta")[before:].view(x.shape)
+
+
+class AbsentRows(Dataset):
+    """Rows without numbers, like those of another data set."""
+
+    def __init__(self, rows: Dataset) -> None:
+        super().__init__(absent(rows.X), None if rows.weights is None else absent(rows.weights))
+        self.like, self.in_range = rows, rows.in_range
+        if rows.knows_magnitudes:
+            self.take_magnitudes(rows.magnitudes())
+        if rows.bounds is not None:
+            self.bounds = AsyncCopy(new_bounds(self.X))
+
+    def magnitudes(self) -> exact.Magnitudes:
+        if self._magnitudes is None:
+            super().magnitudes()  # for what it launches
+            n, d, weights = self.n_samples, self.n_features, self.like.seed_weights()
+            self._magnitudes = exact.Magnitudes(
+                n, np.full(d, LARGEST), np.full(d, 1.0 / n), *exact.weight_magnitudes(weights)
+            )
+        return self._magnitudes
+
+
+# What the host reads of tensors.
+READS: dict[Callable, Callable[[torch.Tensor], Any]] = {
+    torch.Tensor.cpu: lambda x: x,
+    torch.Tensor.numpy: torch.Tensor.numpy,
+    torch.Tensor.item: torch.Tensor.item,
+    torch.Tensor.tolist: torch.Tensor.tolist,
+    torch.Tensor.__int__: int,
+    torch.Tensor.__float__: float,
+    torch.Tensor.__bool__: bool,
+    torch.Tensor.__index__: int,
+}
+
+
+def found(x: torch.Tensor, **options: Any) -> torch.Tensor:
+    """Return where a tensor is not 0, as if there were two places."""
+    return torch.zeros((2, x.ndim), dtype=torch.int64, device="meta")
+
+
+def counts(x: torch.Tensor, *, minlength: int) -> torch.Tensor:
+    """Return how often each number occurs."""
+    return torch.zeros(minlength, dtype=torch.int64, device="meta")
+
+
+def item_of(x: torch.Tensor, key: Any) -> torch.Tensor:
+    """Return ``x[key]``."""
+    if not isinstance(key, torch.Tensor):
+        return x[key]
+    return torch.empty((*key.shape, *x.shape[1:]), dtype=x.dtype, device="meta")
+
+
+def like(x: torch.Tensor, *others: Any) -> torch.Tensor:
+    """Return a tensor of the same shape and type."""
+    return torch.empty(x.shape, dtype=x.dtype, device="meta")
+
+
+# Operations whose results have a shape that depends on numbers; and some for which PyTorch imports
+# a computer algebra system.
+SHAPED: dict[Callable, Callable[..., torch.Tensor]] = {
+    torch.nonzero: found,
+    torch.Tensor.nonzero: found,
+    torch.bincount: counts,
+    torch.Tensor.__getitem__: item_of,
+    torch.empty_like: like,
+    torch.ldexp: like,
+}
+
+
+class ReadsOnes(TorchFunctionMode):
+    """In this context the host reads ones of tensors that have no numbers."""
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None
+    ) -> Any:
+        options = kwargs or {}
+        if func in READS and args[0].is_meta:
+            return READS[func](torch.ones(args[0].shape, dtype=args[0].dtype))
+        if func in SHAPED and args[0].is_meta:
+            return SHAPED[func](*args, **options)
+        return func(*args, **options)
+
+
+def forms_of(data: Dataset, expected: ExpectedRun) -> Forms:
+    """Return the forms of kernels that a fit of some rows launches, as far as they can be known."""
+    # After an operation that needs numbers, it is not known what follows.
+    with rehearsal() as forms, ReadsOnes(), suppress(NotImplementedError):
+        _fit(CUDA.over(AbsentRows(data)), expected)
+    return forms
+
+
+def _fit(engine: CUDA, expected: ExpectedRun) -> None:
+    """Make a run, with all kinds of iterations."""
+    centers = expected.start(engine)
+    if isinstance(centers, torch.Tensor):
+        centers = absent(centers)
+    engine.tolerance = expected.tolerance
+    empty_stops, max_iter = expected.empty_stops, expected.max_iter
+    engine.start(centers, "lloyd", empty_stops=empty_stops, max_iter=max_iter)
+    # The reports say that no row changes any more, so that later iterations are pruned.
+    for _ in range(3):
+        engine.iterate(expected.costed).result()
+    engine.assign()
+    float(engine.inertia())
+    if expected.tolerance > 0.0:
+        engine.mean_variance()
+
+
+def rehearse(engine: CUDA, expected: ExpectedRun) -> Callable[[], None]:
+    """Return what compiles the kernels of a fit; it does so again when more is known of the rows.
+
+    The rehearsal has a context of its own, so that nobody is shown how far it is.
+    """
+    rehearsed = set()
+
+    def begin() -> None:
+        data = engine.data
+        known = data.is_measured, data.knows_magnitudes
+        if known in rehearsed:
+            return
+        rehearsed.add(known)
+        with current(data.device):
+            compile_together(Context().run(partial(forms_of, data, expected)))
+
+    return begin
