@@ -71,8 +71,8 @@ def framed(x, offset, frame, double: tl.constexpr):
 @triton.jit
 def step_of(top, largest):
     """Return a scale that brings the largest coordinate to an integer, and its inverse."""
-    usual = (top > SMALL) & (top < FAR)
-    return tl.where(usual, top / largest, 0.0), tl.where(usual, largest / top, 0.0)
+    representable = (top > SMALL) & (top < FAR)
+    return tl.where(representable, top / largest, 0.0), tl.where(representable, largest / top, 0.0)
 
 
 @triton.jit
