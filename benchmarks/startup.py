@@ -1,24 +1,31 @@
 """What a fresh process waits for: the first fit ever, a later first fit, and the import.
 
-    python benchmarks/startup.py           the table
-    python benchmarks/startup.py --save    keep the figures under results/
+    python benchmarks/startup.py                  the table
+    python benchmarks/startup.py --device cuda    that of a GPU
+    python benchmarks/startup.py --save           keep the figures under results/
 
 Seconds are from the start of a process to the result, interpreter and imports included; what the
 interpreter does at exit is not.  Modules have their bytecode, as installed packages do.  "Empty
 cache" is a compile cache folder made for that run; "warm cache" is the same folder afterwards.  The
 import is what `import lloydia` adds to `import sklearn.cluster`: the median difference of processes
 that take turns.
+
+On a GPU, seconds are from PyTorch and Lloydia imported, and the rows on the GPU, to the result.
+After the first fit the same process makes others, each twice: "more" is what the first of both took
+longer, and "kernels" is how many it compiled or loaded.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import subprocess
 import sys
 import tempfile
 import time
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
 
@@ -42,6 +49,64 @@ assert KMeans({k}, random_state=0).fit(X).labels_.max() == {k} - 1
 """
 
 
+# Rows, features, type and clusters on a GPU.
+CUDA_CASES = (
+    (1_000_000, 64, "float32", 256),
+    (1_000_000, 3, "float32", 16),
+    (1_000_000, 3, "float64", 16),
+    (200_000, 768, "float32", 1000),
+)
+CUDA_FIT = """
+import json, time
+import numpy, torch
+from lloydia import KMeans
+from lloydia.backends.cuda.runtime import forms
+from lloydia.stopping import Labels
+import lloydia.backends.cuda.engine
+
+compiled, compiled_now = [], forms.compiled_now
+forms.compiled_now = lambda *args: compiled.append(args) or compiled_now(*args)
+
+def seconds(k, X, weights=None, **options):
+    options = {{"random_state": 0, "max_iter": 20, **options}}
+    torch.cuda.synchronize()
+    begin = time.perf_counter()
+    KMeans(k, **options).fit(X, sample_weight=weights)
+    torch.cuda.synchronize()
+    return time.perf_counter() - begin
+
+X = torch.randn({n}, {d}, device="cuda", dtype=torch.{dtype})
+weights = numpy.random.default_rng(0).random({n})
+print(json.dumps(["first fit", seconds({k}, X), len(compiled)]))
+for what, k, rows, options in (
+    ("the same again", {k}, X, {{}}),
+    ("max_iter=7", {k}, X, {{"max_iter": 7}}),
+    ("tol=0", {k}, X, {{"tol": 0.0}}),
+    ("stop=Labels(0.01)", {k}, X, {{"stop": Labels(0.01)}}),
+    ("another seed", {k}, X, {{"random_state": 1}}),
+    ("init='random'", {k}, X, {{"init": "random", "n_init": 1}}),
+    ("weights", {k}, X, {{"weights": weights}}),
+    ("fewer rows", {k}, X[: {n} // 2 - 1], {{}}),
+    ("k + 3", {k} + 3, X, {{}}),
+):
+    compiled.clear()
+    first = seconds(k, rows, **options)
+    print(json.dumps([what, first - seconds(k, rows, **options), len(compiled)]))
+"""
+FLASH_FIT = """
+import json, time
+import torch
+from flash_kmeans import batch_kmeans_Euclid
+
+X = torch.randn(1, {n}, {d}, device="cuda", dtype=torch.{dtype})
+torch.cuda.synchronize()
+begin = time.perf_counter()
+batch_kmeans_Euclid(X, {k}, max_iters=20, tol=-1.0)
+torch.cuda.synchronize()
+print(json.dumps(["flash-kmeans, first fit", time.perf_counter() - begin, 0]))
+"""
+
+
 @dataclass(frozen=True)
 class Figure:
     """One row of the table, in seconds."""
@@ -49,6 +114,8 @@ class Figure:
     what: str
     seconds: float
     target: float | None = None
+    kernels: int | None = None
+    device: str | None = None
 
     @property
     def missed(self) -> bool:
@@ -86,6 +153,39 @@ def first_fits(what: str, n: int, d: int, dtype: str, k: int) -> list[Figure]:
     ]
 
 
+def lines(program: str, cache: str) -> list[list]:
+    """Return what a fresh interpreter prints, with a cache of Triton's kernels."""
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TRITON_CACHE_DIR": cache},
+    )
+    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("[")]
+
+
+def cuda_fits(n: int, d: int, dtype: str, k: int, flash: bool) -> list[Figure]:
+    """Return the first fits of a shape on a GPU, and how much longer others take at first."""
+    import torch
+
+    shape, name = f"{n:,} x {d}, {dtype}, k = {k:,}", torch.cuda.get_device_name()
+    program = CUDA_FIT.format(n=n, d=d, dtype=dtype, k=k)
+    with tempfile.TemporaryDirectory() as cache:
+        (what, cold, kernels), *later = lines(program, cache)
+        _, warm, _ = lines(program, cache)[0]
+    figures = [
+        Figure(f"{what}, empty cache ({shape})", cold, 5.0, kernels, name),
+        Figure(f"{what}, warm cache ({shape})", warm, 1.0, kernels, name),
+        *(Figure(f"more for {what} ({shape})", s, 1.0, count, name) for what, s, count in later),
+    ]
+    if flash and dtype == "float32":
+        with tempfile.TemporaryDirectory() as cache:
+            for what, took, _ in lines(FLASH_FIT.format(n=n, d=d, dtype=dtype, k=k), cache):
+                figures.append(Figure(f"{what}, empty cache ({shape})", took, device=name))
+    return figures
+
+
 def imports() -> list[Figure]:
     """Return how long scikit-learn's import takes, and what Lloydia's adds to it."""
     base, both = "import sklearn.cluster", "import sklearn.cluster, lloydia"
@@ -99,27 +199,34 @@ def imports() -> list[Figure]:
 
 def table(figures: list[Figure]) -> Table:
     """Return the figures beside their targets."""
-    result = Table(title=f"Fresh processes on {cpu_name()}", box=box.SIMPLE_HEAD)
+    where = figures[0].device or cpu_name()
+    result = Table(title=f"Fresh processes on {where}", box=box.SIMPLE_HEAD)
     result.add_column("what")
-    for head in ("seconds", "target", ""):
+    for head in ("seconds", "kernels", "target", ""):
         result.add_column(head, justify="right")
     for figure in figures:
         target, verdict = "", ""
         if figure.target is not None:
             target = f"{figure.target:.1f}"
             verdict = "[red]missed" if figure.missed else "[green]met"
-        result.add_row(figure.what, f"{figure.seconds:.2f}", target, verdict)
+        kernels = "" if figure.kernels is None else str(figure.kernels)
+        result.add_row(figure.what, f"{figure.seconds:.2f}", kernels, target, verdict)
     return result
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--save", action="store_true", help="append the rows to results/")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     options = parser.parse_args()
     busy = load()
-    seconds("import lloydia.estimators.kmeans, lloydia.backends.cpu")
-    figures = [figure for what, case in CASES.items() for figure in first_fits(what, *case)]
-    figures += imports()
+    if options.device == "cuda":
+        flash = find_spec("flash_kmeans") is not None
+        figures = [figure for case in CUDA_CASES for figure in cuda_fits(*case, flash)]
+    else:
+        seconds("import lloydia.estimators.kmeans, lloydia.backends.cpu")
+        figures = [figure for what, case in CASES.items() for figure in first_fits(what, *case)]
+        figures += imports()
     console = Console()
     console.width = max(console.width, 100)
     console.print(table(figures))
