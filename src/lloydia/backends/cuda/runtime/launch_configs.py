@@ -144,7 +144,7 @@ def configs_of(launches: Sequence[Launch]) -> LaunchConfigs | LaunchList:
             )  # fmt: skip
         values += [bits_of(launch.places[i], kind) for i, kind in kernel.parameters]
         values += [0] * HIDDEN
-    keep_alive = [launch.kept for launch in launches]
+    keep_alive = [launch.arguments for launch in launches]
     table = np.array(configs, dtype=np.int64).reshape(-1, FIELDS)
     return LaunchConfigs(ConfigTable(table), np.array(values, dtype=np.int64), keep_alive)
 

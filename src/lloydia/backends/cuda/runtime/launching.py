@@ -122,14 +122,14 @@ class Launch(NamedTuple):
     grid : tuple of three int
     places : sequence
         Its arguments; a tensor is given by its address.
-    kept : sequence
+    arguments : sequence
         The arguments as they were passed, which keeps the tensors alive.
     """
 
     kernel: LoadedKernel
     grid: tuple[int, int, int]
     places: Sequence
-    kept: Sequence
+    arguments: Sequence
 
     def queue(self, stream: int) -> None:
         """Queue it on the stream with this handle."""

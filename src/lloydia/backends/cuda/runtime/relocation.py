@@ -170,7 +170,7 @@ class Relocation:
         for launch in launches:
             taken = launch.kernel.parameters
             for slot, (i, _) in enumerate(taken, first):
-                argument = launch.kept[i] if i < len(launch.kept) else None
+                argument = launch.arguments[i] if i < len(launch.arguments) else None
                 # An empty tensor points nowhere.
                 if isinstance(argument, torch.Tensor) and argument.numel():
                     at = launch.places[i]
