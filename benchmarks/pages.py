@@ -169,6 +169,20 @@ SCRIPTS = {
             "inertia": "inertia",
         },
     ),
+    "seeding_cpu": Script(
+        "What a start costs in processor time of one thread",
+        "python benchmarks/seeding_cpu.py --save",
+        ("n", "d", "k", "rank", "what"),
+        {
+            "rows": "n",
+            "features": "d",
+            "clusters": "k",
+            "rank": "rank",
+            "what": "what",
+            "processor seconds": "processor_s",
+            "times the first": "ratio",
+        },
+    ),
     "foundation": Script(
         "An early version, compared with scikit-learn",
         "",
