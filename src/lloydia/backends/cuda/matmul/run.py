@@ -177,7 +177,7 @@ class TensorRun:
             self._queue_first(None)
             return
         # The device is busy while the host waits for the grid.
-        self.assign()
+        self.scanning.do(self._scan, self.rows.device, partial(scan_buffers, self.memory))
         self.memory.limit = self.rows.limit(self.tolerance, self.memory.shape[1])
         self.updating.do(self.update, self.rows.device, partial(update_buffers, self.memory))
         self.starting = self.iterating = self.scanning.followed_by(self.updating)

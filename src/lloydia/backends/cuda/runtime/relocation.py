@@ -228,7 +228,15 @@ def replay(
 
     Returns what was launched, nothing where kernels are interpreted.
     """
-    return replay_steps([work], device, buffer_map, [(0, 1)])[0]
+    key = key_of(buffer_map, device)
+    recorded = recorded_for(key)
+    if recorded is not None:
+        found = recorded.launches(buffer_map.buffers, buffer_map.zeros)
+        found.queue(stream_of(device.index))
+        return found
+    launches = noted(work)
+    record(key, launches, buffer_map, [(0, len(launches))])
+    return configs_of(launches)
 
 
 def replay_steps(
