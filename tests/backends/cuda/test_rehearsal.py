@@ -13,8 +13,8 @@ from lloydia import KMeans
 from lloydia.backends.cuda.engine import CUDA
 from lloydia.backends.cuda.rehearsal import absent, forms_of
 from lloydia.backends.cuda.runtime import launching
-from lloydia.data.arrays import on_host
-from lloydia.stopping import Inertia
+from lloydia.backends.engine import ExpectedRun
+from lloydia.stopping import Inertia, Shift
 
 
 @pytest.fixture
@@ -57,6 +57,7 @@ def rows(n, d, k, dtype):
         {},
         {"tol": 0.0, "weighted": True},
         {"init": "k-means||"},
+        {"n_init": 2, "stop": Shift(1e-3)},
         {"init": "random", "n_init": 1, "empty": "keep", "max_iter": 2},
         {"init": "random", "n_init": 1, "stop": Inertia(0.01)},
     ],
@@ -83,9 +84,12 @@ def test_what_is_rehearsed_has_the_alignment_of_the_rows():
         assert other.data_ptr() % 16 == one.data_ptr() % 16
 
 
-def test_a_fit_does_not_depend_on_its_rehearsal():
-    X = rows(300, 3, 5, "float32")
-    before = KMeans(5, random_state=0, device="cuda").fit(X)
-    engine = CUDA(X, None, "cuda")
-    assert on_host(before.labels_).max() == 4
-    assert engine.data.X.device.type == "cpu"
+def test_a_rehearsal_leaves_nothing_for_later_fits(launched):
+    from lloydia.backends.cuda.rows import found_grid
+    from lloydia.backends.cuda.runtime import relocation
+
+    X = rows(300, 16, 5, "float32")
+    before = dict(relocation._recorded), dict(found_grid._limbs)
+    expected = ExpectedRun(lambda engine: X[:5], 1e-4, False, True, 4)
+    assert forms_of(CUDA(X, None, "cuda").data, expected)
+    assert (relocation._recorded, found_grid._limbs) == before
