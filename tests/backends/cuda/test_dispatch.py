@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib.util import find_spec
 
 import pytest
+import torch
+import triton
 
 from lloydia.backends.cuda import dispatch, options
 from lloydia.backends.cuda.dispatch import Kernels, Stage, Work, choices, chosen
@@ -67,6 +69,19 @@ def test_switches_leave_kernels_out():
         with options.without(name):
             assert chosen(stage, work).kernels is not before
         assert chosen(stage, work).kernels is before
+
+
+@pytest.mark.parametrize("hip", [None, "6.4.43"])
+def test_gpus_of_amd_are_no_hoppers(hip, monkeypatch):
+    monkeypatch.setattr(torch.version, "hip", hip)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(triton, "__version__", "3.6.0")
+    # PyTorch gives an MI300 this capability.
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device=None: (9, 4))
+    assert dispatch.has_gluon.__wrapped__(torch.device("cuda", 0)) is (hip is None)
+    # What is printed without an NVIDIA GPU is for a Hopper.
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device=None: (8, 0))
+    assert dispatch.work_of(1000, 64, 256, 4).gluon is (hip is not None)
 
 
 def test_all_stages_are_told_of_more_features():

@@ -297,11 +297,16 @@ TABLE: dict[Stage, tuple[Case, ...]] = {
 @cache
 def has_gluon(device: torch.device) -> bool:
     """Return whether a device and Triton are what :mod:`matmul.hopper_scan` is for."""
-    if device.type == "cpu" or not torch.cuda.is_available():
+    if device.type == "cpu" or not finds_nvidia():
         return False
     # Rows that are nowhere are those of the current device.
     here = None if device.type == "meta" else device
     return fits_triton(torch.cuda.get_device_capability(here))
+
+
+def finds_nvidia() -> bool:
+    """Return whether PyTorch finds GPUs of NVIDIA; those of AMD have other capabilities."""
+    return torch.version.hip is None and torch.cuda.is_available()
 
 
 def fits_triton(capability: tuple[int, int]) -> bool:
@@ -325,8 +330,7 @@ def work_of(
         The compute capability of the GPU; that of the first one here, or a Hopper's, by default.
     """
     if capability is None:
-        here = torch.cuda.is_available()
-        capability = torch.cuda.get_device_capability(0) if here else (HOPPER, 0)
+        capability = torch.cuda.get_device_capability(0) if finds_nvidia() else (HOPPER, 0)
     return Work(n, d, k, itemsize, gluon=fits_triton(capability))
 
 
