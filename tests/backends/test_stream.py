@@ -164,7 +164,7 @@ def test_another_device_takes_rows_that_fit():
 def test_magnitudes_are_refused_as_in_memory():
     X = np.array([[1.0], [1e160], [2.0], [3.0]])
     model = KMeans(2, random_state=0)
-    with pytest.raises(ValueError, match=r"magnitude 1e\+160 is too large"):
+    with pytest.raises(ValueError, match=r"magnitude 1e\+160 in X is too large"):
         model.fit(tight(X, for_fit(model), block=2))
 
 

@@ -126,8 +126,9 @@ class Stream(Passes):
 
     def each(self, method: str, *arguments: Any) -> list[Any]:
         if method == "start":
-            centers, algorithm, *others = arguments
-            arguments = (centers, INSTEAD.get(algorithm, algorithm), *others)
+            (settings,) = arguments
+            algorithm = INSTEAD.get(settings.algorithm, settings.algorithm)
+            arguments = (settings._replace(algorithm=algorithm),)
         return super().each(method, *arguments)
 
     def total(self, method: str, *arguments: Any) -> Any:
