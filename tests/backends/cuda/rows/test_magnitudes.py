@@ -59,7 +59,7 @@ def test_starts_are_refused_too(d):
     start = X[:3].copy()
     start[1, 0] = 1e170
     for _ in range(2):
-        with pytest.raises(ValueError, match=r"magnitude 1e\+170 is too large"):
+        with pytest.raises(ValueError, match=r"magnitude 1e\+170 in the centres is too large"):
             KMeans(3, init=start, n_init=1, device="cuda").fit(X)
 
 
