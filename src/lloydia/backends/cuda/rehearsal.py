@@ -117,7 +117,7 @@ class ReadsOnes(TorchFunctionMode):
     ) -> Any:
         options = kwargs or {}
         if func in READS and args[0].is_meta:
-            return READS[func](torch.ones(args[0].shape, dtype=args[0].dtype))
+            return READS[func](torch.ones(args[0].shape, dtype=args[0].dtype, device="cpu"))
         if func in SHAPED and args[0].is_meta:
             return SHAPED[func](*args, **options)
         return func(*args, **options)
@@ -151,7 +151,7 @@ def _fit(engine: CUDA, expected: ExpectedRun) -> None:
 def rehearse(engine: CUDA, expected: ExpectedRun) -> Callable[[], None]:
     """Return what compiles the kernels of a fit; it does so again when more is known of the rows.
 
-    The rehearsal has a context of its own, so that nobody is shown how far it is.
+    The rehearsal has a context of its own, so that it shows no progress.
     """
     rehearsed = set()
 
@@ -161,7 +161,8 @@ def rehearse(engine: CUDA, expected: ExpectedRun) -> Callable[[], None]:
         if known in rehearsed:
             return
         rehearsed.add(known)
-        with current(data.device):
+        # If it fails, each launch compiles the kernel that it needs.
+        with current(data.device), suppress(Exception):
             compile_together(Context().run(partial(forms_of, data, expected)))
 
     return begin

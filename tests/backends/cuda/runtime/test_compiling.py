@@ -7,12 +7,15 @@ import subprocess
 import sys
 import threading
 import warnings
+from concurrent.futures import Future
+from types import SimpleNamespace
 
 import pytest
 from triton.compiler import code_generator
 
-from lloydia.backends.cuda.runtime import compiling
+from lloydia.backends.cuda.runtime import compiling, forms
 from lloydia.backends.cuda.runtime.compiling import Compilers
+from lloydia.backends.cuda.runtime.loaded_kernels import LoadedKernel
 
 HASHES = """
 import random, sys
@@ -63,6 +66,43 @@ def test_an_error_is_raised_for_who_waits():
 
     with pytest.raises(ValueError, match="a kernel"):
         Compilers(1).submit(fail).result(10)
+
+
+def test_without_another_thread_the_work_is_done_at_once(monkeypatch):
+    def refused(thread):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refused)
+    compilers = Compilers(1)
+    assert [compilers.submit(lambda i=i: i).result(1) for i in range(3)] == [0, 1, 2]
+    assert compilers.running == 0
+
+
+def test_a_launch_tries_again_what_failed_in_a_thread(monkeypatch):
+    kernel, failed = LoadedKernel(SimpleNamespace(metadata=None)), Future()
+    failed.set_exception(MemoryError("the GPU was full"))
+    monkeypatch.setattr(forms.Form, "load", lambda form, device: kernel)
+    form = forms.Form(test_hashes_do_not_depend_on_which_kernel_comes_first, "key", (), {}, None)
+    monkeypatch.setitem(forms._found, (id(form.kernel), "key", 0), failed)
+    assert forms.loaded(form, 0) is kernel
+    assert forms.loaded(form, 0) is kernel
+
+
+def test_work_that_is_left_when_the_main_thread_ends_is_cancelled():
+    program = (
+        "from concurrent.futures import CancelledError\n"
+        "from threading import Thread, main_thread\n"
+        "from lloydia.backends.cuda.runtime.compiling import Compilers\n"
+        "def fit():\n"
+        "    main_thread().join()\n"
+        "    try: Compilers(1).submit(int).result(20)\n"
+        "    except CancelledError: print('cancelled')\n"
+        "Thread(target=fit).start()"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", program], timeout=60, capture_output=True, text=True
+    )
+    assert ended.stdout == "cancelled\n", ended.stderr
 
 
 @pytest.mark.slow

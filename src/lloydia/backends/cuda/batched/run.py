@@ -66,7 +66,7 @@ class BatchRun:
         )
         self.run_state = torch.zeros(rows.batch_size * SIZE, **whole)
         self.host = torch.empty(
-            self.report.shape, dtype=torch.int64, pin_memory=self.report.is_cuda
+            self.report.shape, dtype=torch.int64, pin_memory=self.report.is_cuda, device="cpu"
         )
         self.copied: list[torch.cuda.Event | None] = [None] * n_slots
         self.statuses: dict[int, BatchStatus] = {}

@@ -247,8 +247,8 @@ class LowRun:
         """Queue the end of an iteration: centres from these sums, whatever is empty."""
         launches = self.launches
         if launches.fixed_point_grid is None:
-            # Plans find what a known fixed-point grid has in memory of its own, and never in this
-            # run's. Its frame is the same: rows may be stored in it.
+            # Recorded launches find what a known fixed-point grid has in memory of its own, never
+            # in that of this run. Its frame is the same: rows may be stored in it.
             launches.fixed_point_grid = FixedPointGrid.of(self.rows, self.rows.grid, None)
         queue_finish(sums, launches.fixed_point_grid, self.memory, batch_size=1)
         self.memory.run_state[STOPPED.value] = 0

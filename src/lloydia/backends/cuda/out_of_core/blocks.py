@@ -253,7 +253,7 @@ class Block:
                 run.assign()
             queue_tally(run.memory.run_state, self.shared.counts)
 
-        # What a run over few features launches, it plans by itself.
+        # A run over few features records its launches by itself.
         if self.returns and self.data.kind is not LOW_DIM:
             self.record((self.data.X.data_ptr(), absent is None, updates), work)
         else:

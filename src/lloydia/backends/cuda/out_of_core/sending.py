@@ -68,7 +68,7 @@ class Place:
         self.there = torch.empty(size, dtype=torch.uint8, device=device)
         self.host = self.there
         if copying is not None:
-            self.host = torch.empty(size, dtype=torch.uint8, pin_memory=True)
+            self.host = torch.empty(size, dtype=torch.uint8, pin_memory=True, device="cpu")
             self.came, self.used = torch.cuda.Event(), torch.cuda.Event()
             self.used.record(torch.cuda.current_stream(device))
             # Its memory is not reused before the last copy has finished.

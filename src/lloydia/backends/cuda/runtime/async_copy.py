@@ -37,7 +37,7 @@ class PinnedSlot:
     __slots__ = "address", "bytes", "device", "event", "free", "memory", "taken"
 
     def __init__(self, device: torch.device, free: list[PinnedSlot]) -> None:
-        self.memory = torch.empty(SLOT_BYTES // 8, dtype=torch.int64, pin_memory=True)
+        self.memory = torch.empty(SLOT_BYTES // 8, dtype=torch.int64, pin_memory=True, device="cpu")
         self.bytes, self.address = self.memory.numpy().view(np.uint8), self.memory.data_ptr()
         event = c_int64()
         refuse(driver().cuEventCreate(byref(event), UNTIMED), "make an event")
@@ -127,7 +127,9 @@ class AsyncCopy:
         count, device = source.shape[0], source.device
         last = count if last is None else last
         if source.is_meta:
-            self.found = torch.zeros((last - first, *source.shape[1:]), dtype=source.dtype).numpy()
+            self.found = torch.zeros(
+                (last - first, *source.shape[1:]), dtype=source.dtype, device="cpu"
+            ).numpy()
             return
         size = source.nbytes // max(count, 1)
         small = (last - first) * size <= SLOT_BYTES and source.dtype in NUMPY
@@ -155,7 +157,7 @@ class AsyncCopy:
             out.found = np.zeros(count, dtype=np.int64)
             return out
         if device.type == "cpu":
-            out.host = out.memory = torch.empty(count, dtype=torch.int64)
+            out.host = out.memory = torch.empty(count, dtype=torch.int64, device="cpu")
             return out
         enter()
         out.kind, out.shape, out.slot = np.int64, (count,), PinnedSlot.of(device)
@@ -169,7 +171,9 @@ class AsyncCopy:
 
     def _copy(self, source: torch.Tensor) -> None:
         """Queue a copy to newly allocated memory."""
-        self.host = torch.empty(source.shape, dtype=source.dtype, pin_memory=source.is_cuda)
+        self.host = torch.empty(
+            source.shape, dtype=source.dtype, pin_memory=source.is_cuda, device="cpu"
+        )
         self.host.copy_(source, non_blocking=True)
         if source.is_cuda:
             self.event = torch.cuda.Event()

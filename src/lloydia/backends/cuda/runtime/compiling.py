@@ -10,8 +10,8 @@ import os
 import warnings
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future
-from contextlib import nullcontext
+from concurrent.futures import CancelledError, Future
+from contextlib import nullcontext, suppress
 from functools import cache
 from threading import Lock, Thread, main_thread
 from types import ModuleType, SimpleNamespace
@@ -31,7 +31,7 @@ __all__ = ["Compilers", "compiled_now", "compilers", "length_of"]
 MAX_THREADS = 8
 
 
-# Kernels and functions that are hashed, and the lock of those who hash some.
+# Kernels and functions that are hashed, and a lock that is held while one is hashed.
 _hashed: set[int] = set()
 _hashing = Lock()
 
@@ -94,7 +94,8 @@ def length_of(kernel: Any) -> int:
 class Compilers:
     """Threads that compile; they begin when there is work, and end when there is none left.
 
-    At the end of the process each thread ends after the kernel that it compiles then.
+    At the end of the process each thread ends after the kernel that it compiles then, and the
+    futures of the work that is left are cancelled.
     """
 
     def __init__(self, n_threads: int) -> None:
@@ -109,13 +110,20 @@ class Compilers:
             begins = self.running < self.n_threads
             self.running += begins
         if begins:
-            Thread(target=self._run, name="lloydia-compiler").start()
+            try:
+                Thread(target=self._run, name="lloydia-compiler").start()
+            except RuntimeError:  # The process may have no more threads.
+                self._run()
         return future
 
     def _run(self) -> None:
         while True:
             with self.lock:
-                if not self.works or not main_thread().is_alive():
+                if not main_thread().is_alive():
+                    for left, _ in self.works:
+                        left.cancel()
+                    self.works.clear()
+                if not self.works:
                     self.running -= 1
                     return
                 future, work = self.works.popleft()
@@ -134,7 +142,8 @@ def compilers() -> Compilers:
     # compiled.
     digest = out.submit(triton_key)
     drivers.active.get_current_device()
-    digest.result()
+    with suppress(CancelledError):
+        digest.result()
     return out
 
 

@@ -73,9 +73,20 @@ def loaded(form: Form, device: int) -> LoadedKernel:
     if kernel is None and begin is not None:
         begin()
         kernel = _found.get(known)
-    new = kernel.result() if isinstance(kernel, Future) else kernel or form.load(device)
-    _found[known] = new
+    new = result_of(kernel) if isinstance(kernel, Future) else kernel
+    _found[known] = new = new or form.load(device)
     return new
+
+
+def result_of(kernel: Future) -> LoadedKernel | None:
+    """Return what a thread has compiled; None if it failed, or was cancelled as the process ends.
+
+    A failure may be over, such as a GPU or a disk that was full, so the launch itself tries again.
+    """
+    try:
+        return kernel.result()
+    except Exception:
+        return None
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """A compiled loop over ``cuLaunchKernelEx``, the driver's function that launches a kernel.
 
-A launch by way of Triton takes the host twice as long as the driver needs for it.  This loop reads
+A launch from Python takes the host twice as long as the driver needs for it.  This loop reads
 the arguments of many launches from two arrays (:mod:`launch_configs`) and calls the driver for
 each, without Python in between.
 """

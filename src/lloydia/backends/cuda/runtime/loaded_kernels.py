@@ -11,7 +11,9 @@ from ctypes import addressof, c_int64
 from functools import cached_property
 from typing import Any
 
+from triton.compiler.compiler import max_shared_mem
 from triton.runtime import driver as drivers
+from triton.runtime.errors import OutOfResources
 
 from lloydia.backends.cuda.runtime.driver import driver, enter, refuse
 
@@ -19,6 +21,8 @@ __all__ = ["HIDDEN", "LoadedKernel", "bits_of"]
 
 # Parameters that Triton adds to a kernel's, for memory that plain ones do not need.
 HIDDEN = 2
+# Threads of a warp.
+WARP = 32
 # How floating point parameters are passed.
 FLOATS = {"fp32": "<f", "fp64": "<d"}
 
@@ -43,13 +47,24 @@ class LoadedKernel:
 
     @classmethod
     def load(cls, compiled: Any, device: int) -> LoadedKernel:
-        """Load a kernel on the GPU with this number, which is the current device."""
+        """Load a kernel on the GPU with this number, which is the current device.
+
+        Raises
+        ------
+        triton.runtime.errors.OutOfResources
+            A multiprocessor has too little shared memory, or too few registers.
+        """
         kernel = cls(compiled)
         if kernel.plain:
             found = drivers.active.utils.load_binary(
                 compiled.name, compiled.kernel, kernel.metadata.shared, device
             )
             kernel.function = found[1]
+            about, most = kernel.metadata, max_shared_mem(device)
+            if about.shared > most:
+                raise OutOfResources(about.shared, most, "shared memory")
+            if WARP * about.num_warps > found[4]:
+                raise OutOfResources(WARP * about.num_warps, found[4], "threads")
         else:
             run = compiled.run  # Triton loads the binary with its own launcher.
             assert run is not None
@@ -92,7 +107,7 @@ class LoadedKernel:
         values = (c_int64 * count)(*[bits_of(places[i], kind) for i, kind in self.parameters])
         first = addressof(values)
         each = (c_int64 * count)(*range(first, first + 8 * count, 8))
-        shape = *grid, 32 * about.num_warps, 1, 1, about.shared, stream, addressof(each)
+        shape = *grid, WARP * about.num_warps, 1, 1, about.shared, stream, addressof(each)
         if about.launch_cooperative_grid:
             failed = driver().cuLaunchCooperativeKernel(self.function, *shape)
         else:

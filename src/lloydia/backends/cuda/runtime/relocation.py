@@ -1,13 +1,14 @@
 """Recorded launches that are repeated in other memory: a fit of a known shape prepares nothing.
 
 The kernels that a fit launches, and their arguments, follow from the shape and the types of its
-data (the key), except for addresses.  The first fit with a key launches by way of Triton, and its
-launches are noted.  Each pointer among their parameters is then written as a buffer and an offset
-in it, as a linker writes a relocation: this is a :class:`Relocation`.  A later fit with the same
-key passes its own buffers in the same order (a :class:`BufferMap`).  One addition of arrays gives
-all parameters, and one call queues all launches (:mod:`launch_configs`).  If its buffers have the
-addresses of an earlier fit, as freed memory that is used again has, the addition is left out, too.
-Scratch, which nothing but the launches uses, is allocated as one buffer whose zeros are zeroed.
+data (the key), except for addresses.  The first fit with a key launches each kernel by its name,
+and its launches are noted.  Each pointer among their parameters is then written as a buffer and an
+offset in it, as a linker writes a relocation: this is a :class:`Relocation`.  A later fit with the
+same key passes its own buffers in the same order (a :class:`BufferMap`).  One addition of arrays
+gives all parameters, and one call queues all launches (:mod:`launch_configs`).  If its buffers have
+the addresses of an earlier fit, as freed memory that is used again has, the addition is left out,
+too.  Scratch, which nothing but the launches uses, is allocated as one buffer whose zeros are
+zeroed.
 Where kernels are interpreted nothing is recorded, and the switch `recorded_launches`
 (:mod:`lloydia.backends.cuda.options`) turns recording off.
 """

@@ -49,7 +49,7 @@ def put(array: NDArray, out: torch.Tensor) -> None:
     """
     there = pinned_view(array)
     if array.nbytes > FIRST:
-        pinned = torch.empty(out.shape, dtype=out.dtype, pin_memory=out.is_cuda)
+        pinned = torch.empty(out.shape, dtype=out.dtype, pin_memory=out.is_cuda, device="cpu")
         there = pinned.copy_(there)
     out.copy_(there, non_blocking=True)
 
@@ -69,10 +69,15 @@ def to_device(array: NDArray, device: torch.device) -> torch.Tensor:
     """
     dtype = getattr(torch, array.dtype.name)
     if device.type == "cpu" or array.nbytes <= DIRECT:
-        return torch.empty(array.shape, dtype=dtype).copy_(pinned_view(array)).to(device)
+        return (
+            torch.empty(array.shape, dtype=dtype, device="cpu").copy_(pinned_view(array)).to(device)
+        )
     out = torch.empty(array.shape, dtype=dtype, device=device)
     rows = max(1, PIECE * len(array) // array.nbytes)
-    buffers = [torch.empty((rows, *array.shape[1:]), dtype=dtype, pin_memory=True) for _ in "ab"]
+    buffers = [
+        torch.empty((rows, *array.shape[1:]), dtype=dtype, pin_memory=True, device="cpu")
+        for _ in "ab"
+    ]
     sent = [torch.cuda.Event() for _ in buffers]
     edges = [*range(0, len(array), rows), len(array)]
     for i, (start, stop) in enumerate(pairwise(edges)):

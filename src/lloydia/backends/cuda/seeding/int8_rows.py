@@ -12,12 +12,13 @@ Hence it is at least ``s sqrt(N)``, and the candidate is not nearer, if ``L > (u
 
 **Roundings.**  That is evaluated in float32, as ``(A - u^2) + (B - g^2) - a (2 b q.p) - u (2 g)``.
 All partial results are at most ``2 M``, with ``M = A + B + u^2 + g^2``, as ``2 a b |q| |p|`` is at
-most ``A + B``.  Fewer than 30 roundings, each of at most ``2**-24`` of such a result (or of M),
+most ``A + B``.  The roundings, added up in units of ``2**-24 M``, are fewer than 32, so they
 come to less than ``2**-19 M``.  So it is enough that A and B are taken smaller by ``2**-18`` of
 themselves, and ``u^2`` and ``g^2`` larger: SLACK.
 
 The products: ``256 |q.high|`` and ``|q.low|`` are at most ``4 |q| |p|``, since the largest
-coordinate of p is ``127 * 256`` (up to 2**17 features); their three roundings are 12 of the 30.
+coordinate of p is ``127 * 256`` (up to 2**17 features); their three roundings are 12 of these
+units.
 
 **The bounds.**  x' is computed with one rounding, or two from float64, relative to itself, and the
 residual ``x' - a q`` with two more.  ``2**-21 (|a q| + r)`` covers them (ROUNDING); GROW covers the

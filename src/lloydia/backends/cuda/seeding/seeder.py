@@ -73,6 +73,8 @@ class Seeder:
 
         There are at most MAX_CANDIDATES candidates for each seed.
         """
+        if len(fractions) == 0:
+            return np.empty(0, dtype=np.int64)
         self._add_up()
         device = self.rows.device
         answers = torch.zeros((2, *fractions.shape), dtype=torch.int64, device=device)
