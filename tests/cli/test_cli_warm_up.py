@@ -96,7 +96,7 @@ def test_what_is_compiled_is_printed(run, monkeypatch):
     ("shape", "why"),
     [
         ("40,10", "'40,10' is not ROWS,FEATURES,CLUSTERS"),
-        ("4,10,5", "'4,10,5' has fewer rows than clusters"),
+        ("4,10,5", "5 clusters of 4 rows: there are at most as many clusters as rows"),
         ("4,0,2", "0 features"),
         ("4,2.5,2", "2.5"),
     ],
