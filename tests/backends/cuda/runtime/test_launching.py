@@ -145,19 +145,27 @@ def forms_of(kernel, launches):
     return len(found)
 
 
-def test_forms_are_those_of_triton(gpu):
+def strict_kernel():
+    """Return a kernel that has one form for all addresses of X and all integers n of a size."""
+    strict = JITFunction.__new__(JITFunction)
+
     def kernel(X, n):
         pass
 
+    X, n = inspect.signature(kernel).parameters.values()
+    strict.params = [KernelParam(0, X, False, True), KernelParam(1, n, True, False)]
+    return strict
+
+
+def test_forms_are_those_of_triton(gpu):
     some, others = on_gpu(0), on_gpu(0, address=72)
     launches = [(some, 1), (some, 16), (some, 17), (some, 1 << 40), (others, 17)]
     launches += [(some, 32), (some, 18), (some, (1 << 40) + 16)]
-    usual, strict = Kernel(), JITFunction.__new__(JITFunction)
-    assert forms_of(usual, launches) == 5
-    X, n = inspect.signature(kernel).parameters.values()
-    strict.params = [KernelParam(0, X, False, True), KernelParam(1, n, True, False)]
-    # Whatever an integer is, but for its size, and wherever rows begin.
-    assert forms_of(strict, launches) == 2
+    # Each kernel is freed after its line: the next must not be taken for it.
+    for _ in range(20):
+        assert forms_of(Kernel(), launches) == 5
+        # Whatever an integer is, but for its size, and wherever rows begin.
+        assert forms_of(strict_kernel(), launches) == 2
 
 
 def test_a_kernel_is_compiled_once_for_all_who_wait(gpu, monkeypatch):

@@ -52,8 +52,8 @@ class Form(NamedTuple):
         return kernel
 
 
-# Forms by kernel and key.  A kernel is known by its identity: it is never freed, and hashing it
-# takes longer.
+# Forms by kernel and key.  A kernel is known by its identity, since hashing it takes longer; a form
+# holds its kernel.
 Forms = dict[tuple[int, Hashable], Form]
 
 # Kernels that are loaded, or are on their way, by kernel, key and device.

@@ -144,6 +144,8 @@ INT32_LIMIT = 2**31
 SAME = "do_not_specialize", "do_not_specialize_on_alignment"
 # By kernel, known by its identity: hashing one reads its source.
 _same_forms: dict[int, tuple[tuple[bool, bool], ...]] = {}
+# Kernels that were launched.  While this holds them, no other object has their identities.
+_launched: list[Any] = []
 
 
 def same_forms(kernel: Any) -> tuple[tuple[bool, bool], ...]:
@@ -156,6 +158,7 @@ def same_forms(kernel: Any) -> tuple[tuple[bool, bool], ...]:
             names = [kernel.kwargs[option] or () for option in SAME]
             some, others = ([name in chosen for name in kernel.arg_names] for chosen in names)
         found = _same_forms[id(kernel)] = tuple(zip(some, others))
+        _launched.append(kernel)
     return found
 
 
