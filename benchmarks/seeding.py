@@ -3,7 +3,8 @@
 python benchmarks/seeding.py [--save] [--cases 1000000,64,256 ...] [--rounds 5]
 
 Rows around k centres, at most 4,096, are made on the GPU.  The sides of a case take turns, and
-figures are medians.  If flash-kmeans is installed, its whole fit from random rows is one more side.
+figures are medians.  If flash-kmeans is installed, its whole fit from random rows is one more side;
+and if cuVS is, its whole fit from k-means||, which is that of cuML.
 Before there is a time, the rows that both seedings choose of a few thousand rows are compared with
 those of the reference engine.
 """
@@ -90,16 +91,41 @@ def sides_of(X: torch.Tensor, k: int) -> dict[str, Side]:
     sides = {init: seeding(init) for init in INITS}
     sides |= {f"fit, {init}": fit(init) for init in INITS}
     sides["fit from the k-means++ start"] = fit(start)
+    return {**sides, **flash_kmeans(X, k), **cuvs(X, k)}
+
+
+def flash_kmeans(X: torch.Tensor, k: int) -> dict[str, Side]:
+    """Return flash-kmeans, if it is installed."""
     try:
         from flash_kmeans import batch_kmeans_Euclid
     except ImportError:
-        return sides
+        return {}
 
-    def flash() -> tuple[Any, int]:
+    def fit() -> tuple[Any, int]:
         _, centers, n_iter = batch_kmeans_Euclid(X[None], k, max_iters=300, tol=1e-4)[:3]
         return centers[0], int(n_iter)
 
-    return {**sides, "flash-kmeans from random rows": flash}
+    return {"flash-kmeans from random rows": fit}
+
+
+def cuvs(X: torch.Tensor, k: int) -> dict[str, Side]:
+    """Return cuVS, if it is installed."""
+    try:
+        from cuvs.cluster import kmeans
+        from cuvs.common import Resources
+    except ImportError:
+        return {}
+    resources = Resources()
+    params = kmeans.KMeansParams(
+        n_clusters=k, init_method="KMeansPlusPlus", max_iter=300, tol=1e-4, n_init=1
+    )
+
+    def fit() -> tuple[Any, int]:
+        centers, _, n_iter = kmeans.fit(params, X, resources=resources)
+        resources.sync()
+        return torch.as_tensor(centers, device="cuda"), int(n_iter)
+
+    return {"cuVS from k-means||": fit}
 
 
 def timed(side: Side) -> tuple[float, Any, int]:

@@ -1,0 +1,128 @@
+"""Write the tables of guides that are made of kept measurements.
+
+python benchmarks/guide_tables.py
+
+A page marks the place of each table with a comment, ``<!-- table: NAME -->``.  What follows it, up
+to the next empty line, is written anew: the newest measurement of each case, from the JSON lines of
+one machine.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+RESULTS = HERE / "results"
+GUIDES = HERE.parent / "docs" / "guides"
+MARK = re.compile(r"(?<=<!-- table: )([a-z ]+)( -->\n)(.*?)(?=\n\n)", re.DOTALL)
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class GuideTable:
+    """A table of a guide: a line for each case, a column for each thing that was timed.
+
+    Attributes
+    ----------
+    kept : str
+        The file of JSON lines below ``results/``.
+    case : tuple of str
+        The keys of a line that name its case.
+    counts : callable
+        Whether a line belongs to the table.
+    heads : dict
+        What begins a line: a head, and a format of the case.
+    columns : dict
+        A head, what was timed (the key ``"what"`` of a line), and the key of the value.
+    """
+
+    kept: str
+    case: tuple[str, ...]
+    counts: Callable[[Row], bool]
+    heads: dict[str, str]
+    columns: dict[str, tuple[str, str]]
+
+    def markdown(self) -> str:
+        """Return it as Markdown.
+
+        Raises
+        ------
+        ValueError
+            A case lacks a measurement.
+        """
+        rows = map(json.loads, (RESULTS / self.kept).read_text(encoding="utf-8").splitlines())
+        cases: dict[tuple, dict[str, Row]] = {}
+        for row in sorted(rows, key=lambda row: row["when"]):
+            if self.counts(row):
+                cases.setdefault(tuple(row[key] for key in self.case), {})[row["what"]] = row
+        lines = [[*self.heads, *self.columns], ["---"] * len({**self.heads, **self.columns})]
+        for case, found in cases.items():
+            lacking = {what for what, _ in self.columns.values()} - found.keys()
+            if lacking:
+                raise ValueError(f"{self.kept} has no {', '.join(sorted(lacking))} of {case}.")
+            first = next(iter(found.values()))
+            named = [text.format(**first) for text in self.heads.values()]
+            lines.append(named + [number(found[what][key]) for what, key in self.columns.values()])
+        return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def number(value: float) -> str:
+    """Return a number with two digits, or all of an integral part that has more."""
+    return f"{value:.0f}" if value >= 10 else f"{value:#.2g}"
+
+
+SEEDING_CPU = "amd-epyc/seeding_cpu.jsonl"
+SIZES = {"rows, features, clusters": "{n:,}, {d}, {k}"}
+TABLES = {
+    "seeding on a processor": GuideTable(
+        SEEDING_CPU,
+        ("n", "d", "k", "rank"),
+        lambda row: row["rank"] is not None,
+        SIZES | {"rank": "{rank}"},
+        {
+            "ten iterations": ("10 iterations", "processor_s"),
+            '`"k-means++"`': ("k-means++", "processor_s"),
+            r'`"k-means\|\|"`': ("k-means||", "processor_s"),
+        },
+    ),
+    "seeding by other libraries": GuideTable(
+        SEEDING_CPU,
+        ("n", "d", "k"),
+        lambda row: row["rank"] is None,
+        SIZES,
+        {
+            "Lloydia": ("Lloydia", "processor_s"),
+            "scikit-learn": ("scikit-learn", "processor_s"),
+            "FAISS": ("FAISS, one draw a centre", "processor_s"),
+        },
+    ),
+}
+
+
+def written(text: str) -> str:
+    """Return the text of a page with its tables made of what is kept now."""
+    return MARK.sub(lambda mark: mark[1] + mark[2] + TABLES[mark[1]].markdown(), text)
+
+
+def main() -> list[Path]:
+    """Write the tables of all guides; return the pages that have one."""
+    pages = []
+    for page in sorted(GUIDES.glob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        if MARK.search(text):
+            page.write_text(written(text), encoding="utf-8")
+            pages.append(page)
+    return pages
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 1:
+        sys.exit("python benchmarks/guide_tables.py")
+    print(*main(), sep="\n")

@@ -1,0 +1,54 @@
+"""benchmarks/guide_tables.py: tables of guides are those of the kept measurements."""
+
+import json
+import runpy
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+MODULE = runpy.run_path(str(ROOT / "benchmarks/guide_tables.py"))
+
+
+@pytest.fixture
+def kept(tmp_path, monkeypatch):
+    monkeypatch.setitem(MODULE["written"].__globals__, "RESULTS", tmp_path)
+
+    def keep(*rows):
+        path = tmp_path / MODULE["SEEDING_CPU"]
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    return keep
+
+
+def lines(seconds, when):
+    case = {"n": 1000, "d": 2, "k": 3, "rank": None, "when": when}
+    libraries = "Lloydia", "scikit-learn", "FAISS, one draw a centre"
+    return [case | {"what": what, "processor_s": s} for what, s in zip(libraries, seconds)]
+
+
+PAGE = "Before.\n\n<!-- table: seeding by other libraries -->\n| an old table |\n\nAfter.\n"
+
+
+def test_the_newest_measurements_are_written(kept):
+    kept(*lines((0.15, 30.41, 4.0), "2026-02-02"), *lines((9, 9, 9), "2026-01-01"))
+    assert MODULE["written"](PAGE) == (
+        "Before.\n\n<!-- table: seeding by other libraries -->\n"
+        "| rows, features, clusters | Lloydia | scikit-learn | FAISS |\n"
+        "| --- | --- | --- | --- |\n"
+        "| 1,000, 2, 3 | 0.15 | 30 | 4.0 |\n\nAfter.\n"
+    )
+
+
+def test_a_measurement_that_is_lacking_is_named(kept):
+    kept(*lines((0.15, 30.41), "2026-02-02"))
+    with pytest.raises(ValueError, match=r"has no FAISS, one draw a centre of \(1000, 2, 3\)"):
+        MODULE["written"](PAGE)
+
+
+def test_guides_have_what_is_kept():
+    texts = [page.read_text(encoding="utf-8") for page in MODULE["GUIDES"].glob("*.md")]
+    marked = {mark[1] for text in texts for mark in MODULE["MARK"].finditer(text)}
+    assert marked == MODULE["TABLES"].keys()
+    assert [MODULE["written"](text) for text in texts] == texts
