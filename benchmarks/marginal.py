@@ -1,7 +1,8 @@
-"""What one iteration more takes: a run of many less a run of few, over the difference.
+"""What one iteration more takes, and what seedings take.
 
-What is done once a run cancels out.  The answers of a side are told beside its times, as a hash of
-everything that the contract speaks of.
+An iteration is a run of many less a run of few, over the difference: what is done once a run
+cancels out.  Beside its times, the answers of a side are given as a hash of everything that the
+contract speaks of.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Callable, Sequence
 from statistics import median
 from typing import Any
 
+import numpy as np
 import torch
 from numpy.typing import NDArray
 from rich import box
@@ -21,11 +23,16 @@ from rich.table import Table
 from lloydia.backends.engine import Engine
 from lloydia.data.arrays import on_host
 from lloydia.loop.run import Result, run_iterations
+from lloydia.seeding import SEEDINGS
 from lloydia.stopping import Shift
 
-__all__ = ["Row", "show", "timed"]
+__all__ = ["SEEDING_HEADS", "Row", "seeded", "seeding_cells", "show", "timed"]
 
 Row = dict[str, Any]
+
+# The seedings, and the key of each one's seconds.
+SECONDS = {"k-means++": "plusplus_s", "k-means||": "parallel_s"}
+SEEDING_HEADS = tuple(f"{init}, s" for init in SECONDS)
 
 
 def timed(
@@ -68,14 +75,40 @@ def timed(
     }  # fmt: skip
 
 
+def seeded(engine: Engine, k: int, rounds: int) -> Row:
+    """Return what each seeding takes in seconds, the median, and a hash of the rows it chooses."""
+    found: Row = {}
+    answers = hashlib.sha256()
+    for init, key in SECONDS.items():
+        seconds = []
+        for _ in range(1 + rounds):  # The first compiles.
+            began = time.perf_counter()
+            picks = SEEDINGS[init](engine, k, np.random.RandomState(0))
+            synchronize()
+            seconds.append(time.perf_counter() - began)
+        answers.update(picks.tobytes())
+        found[key] = median(seconds[1:])
+    return found | {"picks": answers.hexdigest()[:16]}
+
+
+def seeding_cells(row: Row) -> list[str]:
+    """Return what the seconds of seedings are shown as."""
+    return [f"{row[key]:.3f}" for key in SECONDS.values()]
+
+
+def synchronize() -> None:
+    """Wait for all devices."""
+    for number in range(torch.cuda.device_count()):
+        torch.cuda.synchronize(number)
+
+
 def run(engine: Engine, start: NDArray, iterations: int) -> tuple[Result, float]:
     """Return a run and its seconds, all devices' work included."""
     began = time.perf_counter()
     result = run_iterations(
         engine, start, algorithm="lloyd", rule=Shift(0.0), max_iter=iterations, empty="keep"
     )
-    for number in range(torch.cuda.device_count()):
-        torch.cuda.synchronize(number)
+    synchronize()
     return result, time.perf_counter() - began
 
 

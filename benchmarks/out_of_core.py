@@ -1,4 +1,4 @@
-"""Iterations over rows on the host that a GPU has no room for, beside the same in its memory.
+"""Iterations and seedings of rows on the host that a GPU has no room for, beside in its memory.
 
     python benchmarks/out_of_core.py --save                16,000,000 x 128 (8.2 GB), k = 1024
     python benchmarks/out_of_core.py --case 1000000,32,64 --rounds 5
@@ -10,9 +10,10 @@ once as half precision holds them.  The GPU may take so much memory that
 * of the others, which travel in half precision, half of the rows stay, or next to none.
 
 All fits start from the same rows, and labels, centres, inertia and the number of iterations are
-compared with those in memory, bit for bit, before there is a time.  An iteration's time is that of
-one more, see :mod:`marginal`, and so is `sent`, what it sends, counted; `floor` is what that takes
-over the bus at the speed of one large copy from pinned memory, measured in the same run.
+compared with those in memory, bit for bit, before there is a time; so are the rows that seedings
+choose.  An iteration's time is that of one more, see :mod:`marginal`, and so is `sent`, what it
+sends, counted; `floor` is what that takes over the bus at the speed of one large copy from pinned
+memory, measured in the same run.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from marginal import Row, show, timed
+from marginal import SEEDING_HEADS, Row, seeded, seeding_cells, show, timed
 from numpy.typing import NDArray
 
 from lloydia.backends import choose
@@ -49,6 +50,7 @@ DEVICE = place("cuda")
 HEADS = (
     *("rows", "what stays", "memory, GB", "ms an iteration", "of in memory", "sent, GB"),
     "ms at the bus's speed",
+    *SEEDING_HEADS,
 )
 
 
@@ -125,9 +127,9 @@ def sent_by(engine: Engine) -> int:
 
 
 def figures(engine: Engine, start: NDArray, rounds: int) -> Row:
-    """Return what an iteration takes and sends, a run's seconds and its hash."""
+    """Return what an iteration takes and sends, a run's seconds, the seedings', and hashes."""
     found = timed(engine, start, FEW, MANY, rounds, lambda: sent_by(engine))
-    return found | {"sent": found.pop("counted")}
+    return found | {"sent": found.pop("counted")} | seeded(engine, len(start), rounds)
 
 
 def measure(case: Sequence[int], rounds: int) -> Iterator[Row]:
@@ -154,7 +156,7 @@ def measure(case: Sequence[int], rounds: int) -> Iterator[Row]:
                 plan = str(engine.group.plan)
                 del engine
                 used = torch.cuda.max_memory_allocated(DEVICE) if DEVICE.type == "cuda" else 0
-            if found["answer"] != inside["answer"]:
+            if any(found[key] != inside[key] for key in ("answer", "picks")):
                 raise SystemExit(f"Out of core with {side} there are other bits than in memory.")
             yield (
                 shape
@@ -175,6 +177,7 @@ def cells(row: Row) -> list[str]:
         f"{row['ratio']:.2f}" if cap else "1",
         f"{row['sent'] / 1e9:.3f}" if cap else "",
         f"{row['floor']:.2f}" if cap else "",
+        *seeding_cells(row),
     ]
 
 

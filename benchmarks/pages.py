@@ -39,6 +39,7 @@ class Script:
     columns: dict[str, str]
 
 
+SEEDINGS = {"k-means++, s": "plusplus_s", "k-means||, s": "parallel_s"}
 SCRIPTS = {
     "startup": Script(
         "First fits in fresh processes",
@@ -123,6 +124,7 @@ SCRIPTS = {
             "GPUs": "gpus",
             "ms an iteration": "ms",
             "times one GPU": "ratio",
+            **SEEDINGS,
         },
     ),
     "out_of_core": Script(
@@ -139,6 +141,7 @@ SCRIPTS = {
             "ms an iteration": "ms",
             "bytes sent": "sent",
             "ms at the bus's speed": "floor",
+            **SEEDINGS,
         },
     ),
     "switches": Script(

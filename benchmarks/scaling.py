@@ -1,4 +1,4 @@
-"""An iteration on several GPUs of one host, beside the same on one.
+"""An iteration and the seedings on several GPUs of one host, beside the same on one.
 
     python benchmarks/scaling.py --save                 1, 2, 4, ... GPUs at (64M, 128, 1024)
     python benchmarks/scaling.py --cases 8000000,128,1024 1000000,16,64
@@ -6,9 +6,10 @@
 Rows are made on the first GPU, in groups around as many centres as are looked for, as float32 that
 half precision holds.  All fits start from the same rows, and the labels, the centres, the inertia
 and the number of iterations of one GPU are compared with the others', bit for bit, before there is
-a time.  An iteration's time is that of one more, see :mod:`marginal`; what happens once, such as
-copying the rows to their GPUs, is told apart (`place_s`).  What each GPU takes for its share by
-itself is told too: GPUs differ, and none waits for less than the slowest.
+a time; so are the rows that seedings choose.  An iteration's time is that of one more, see
+:mod:`marginal`; what happens once, such as copying the rows to their GPUs, is given separately
+(`place_s`).  So is what each GPU takes for its share by itself: GPUs differ, and none waits for
+less than the slowest.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import time
 from collections.abc import Iterator, Sequence
 
 import torch
-from marginal import Row, show, timed
+from marginal import SEEDING_HEADS, Row, seeded, seeding_cells, show, timed
 
 from lloydia.backends import choose
 from lloydia.backends.parts import Parts
@@ -30,7 +31,10 @@ CASE = (64_000_000, 128, 1024)
 FEW, MANY = 12, 32  # iterations of the two runs: by then launches are recorded
 ROUNDS = 3
 PIECE = 1 << 20  # rows that are made together
-HEADS = "rows, features, clusters", "GPUs", "ms an iteration", "times one GPU", "slowest share"
+HEADS = (
+    *("rows, features, clusters", "GPUs", "ms an iteration", "times one GPU", "slowest share"),
+    *SEEDING_HEADS,
+)
 
 
 def make(n: int, d: int, k: int) -> torch.Tensor:
@@ -57,7 +61,7 @@ def measure(case: Sequence[int], counts: Sequence[int]) -> Iterator[Row]:
         began = time.perf_counter()
         engine = choose("cuda:" + ",".join(map(str, range(count))), X, None, None)
         placed = time.perf_counter() - began
-        found = timed(engine, start, FEW, MANY, ROUNDS)
+        found = timed(engine, start, FEW, MANY, ROUNDS) | seeded(engine, k, ROUNDS)
         del found["counted"]
         parts = engine.group.parts if isinstance(engine, Parts) else []
         alone = (choose("auto", part.X, None, None) for part in parts)
@@ -67,7 +71,7 @@ def measure(case: Sequence[int], counts: Sequence[int]) -> Iterator[Row]:
             "device": torch.cuda.get_device_name(0),
         } | found  # fmt: skip
         first = first or row
-        if row["answer"] != first["answer"]:
+        if (row["answer"], row["picks"]) != (first["answer"], first["picks"]):
             raise SystemExit(f"{count} GPUs give other bits than one at {n}, {d}, {k}.")
         yield row | {"ratio": first["ms"] / row["ms"]}
         del engine, parts
@@ -83,6 +87,7 @@ def cells(row: Row) -> list[str]:
         f"{row['ms']:.3f}",
         f"{row['ratio']:.2f}",
         f"{max(row['alone_ms']):.3f}" if row["alone_ms"] else "",
+        *seeding_cells(row),
     ]
 
 
