@@ -160,8 +160,8 @@ def keeps_all(work: Work) -> bool:
 def fits_gluon(work: Work) -> bool:
     """Return whether the kernel in Gluon is for this work."""
     size = work.resident_size
-    whole = size & (size - 1) == 0 and work.n >= BLOCK
-    return keeps_all(work) and whole and work.gluon and options.is_on("gluon")
+    fits = size & (size - 1) == 0 and work.n >= BLOCK
+    return keeps_all(work) and fits and work.gluon and options.is_on("gluon")
 
 
 def packs_in_update(work: Work) -> bool:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from lloydia.backends.cuda.dataset import Dataset
 from lloydia.backends.cuda.iterations import Counters, Iterations, NextStop, Queued
+from lloydia.backends.cuda.matmul.pruning.run import ALGORITHM
 from lloydia.backends.cuda.placement import place_rows
 from lloydia.backends.cuda.protocols import Run
 from lloydia.backends.cuda.rows.distances import distances, own_distances
@@ -91,9 +92,9 @@ class CUDA(Seeded, Engine):
     n_rechecked = property(lambda self: self.counters.n_rechecked)
 
     def _algorithm(self) -> str:
-        """Return "hamerly" if bounds have pruned rows in the run, else "lloyd"."""
+        """Return that of the bounds if they have pruned rows in the run, else "lloyd"."""
         its = self._iterations
-        return "hamerly" if its is not None and its.pruned else "lloyd"
+        return ALGORITHM if its is not None and its.pruned else "lloyd"
 
     # -- the data ----------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from lloydia.backends.cuda import run_setup
 from lloydia.backends.cuda.dataset import Dataset
 from lloydia.backends.cuda.device_functions.run_state import ASSIGNED
-from lloydia.backends.cuda.matmul.pruning.largest_moves import N_LARGEST
+from lloydia.backends.cuda.matmul.pruning.run import DISTANCES_OF_PRUNED
 from lloydia.backends.cuda.protocols import Run, RunEnding
 from lloydia.backends.cuda.rows.cost import total_cost
 from lloydia.backends.cuda.run_setup import RunRequest
@@ -150,10 +150,10 @@ class Iterations:
         )  # fmt: skip
 
     def tally(self, n_iterations: int, rechecked: int = 0, pruned: int = 0) -> None:
-        """Count distances and rechecked rows; pruned rows were compared to N_LARGEST centres."""
+        """Count distances, of which pruned rows need few, and rechecked rows."""
         k = self.request.k
         scored = n_iterations * self.data.n_samples * k
-        self.counters.n_distances += scored - pruned * (k - N_LARGEST)
+        self.counters.n_distances += scored - pruned * (k - DISTANCES_OF_PRUNED)
         self.counters.n_rechecked += rechecked
         self.pruned += pruned
 

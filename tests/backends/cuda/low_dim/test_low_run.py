@@ -42,7 +42,7 @@ def test_the_grid_is_that_of_the_host(d, dtype):
     assert (floats[m : 2 * m] == grid.quantum).all()
     assert (floats[2 * m : 3 * m] == 1.0 / grid.quantum).all()
     assert (run.launches.numbers.cpu().numpy()[4 * m : 5 * m] == grid.exponents).all()
-    assert run.needs() == grid.n_limbs
+    assert run.reports.part("bounds")[2 * d] == grid.n_limbs
 
 
 def test_what_a_run_has_found_is_what_the_host_would_measure():

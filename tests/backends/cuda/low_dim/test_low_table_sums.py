@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lloydia.backends import choose
-from lloydia.backends.cuda.device_functions.ptx.shared_table import all_operands, all_ptx
+from lloydia.backends.cuda.device_functions.ptx.shared_table import all_ptx, operands
 from lloydia.backends.cuda.low_dim.table_sums import table_limbs
 from lloydia.exact import sums
 from ptx import evaluate
@@ -62,25 +62,21 @@ def test_sums_after_every_iteration_are_those_of_the_host(kind, d, k, dtype, n, 
         before = labels
 
 
-@pytest.mark.parametrize("takes", [False, True])
 @pytest.mark.parametrize("count", [3, 11, 21, 33])
-def test_what_adds_all_values_of_a_row(count, takes):
+def test_what_adds_all_values_of_a_row(count):
     """The PTX that no interpreter runs: all values are added, and taken where that is asked."""
-    apart, stride = 4, 4 * 4 * count
-    rng, ptx = np.random.default_rng(count), all_ptx(count, apart, takes)
+    stride = 4 * count
+    rng, ptx = np.random.default_rng(count), all_ptx(count)
     shared, expected = {}, np.zeros((5, count), dtype=np.int64)
     for _ in range(100):
         values = rng.integers(-(2**31), 2**31, count) >> rng.integers(0, 31, count)
         to, off = rng.integers(0, 5), rng.integers(-1, 5)
-        operands = [0, int(to * stride)]
-        if takes:
-            operands += [int(off * stride), int(off >= 0)]
-        operands += map(int, values)
-        assert len(operands) == len(all_operands(count, takes).split(","))
-        evaluate(ptx, operands, shared)
+        places = [0, int(to * stride), int(off * stride), int(off >= 0)]
+        assert len([*places, *values]) == len(operands(count + 3, 1).split(","))
+        evaluate(ptx, [*places, *map(int, values)], shared)
         expected[to] += values
-        if takes and off >= 0:
+        if off >= 0:
             expected[off] -= values
     for (j, i), total in np.ndenumerate(expected):
-        assert shared.pop(j * stride + i * 4 * apart) == total % 2**32
+        assert shared.pop(j * stride + 4 * i) == total % 2**32
     assert not shared

@@ -45,17 +45,6 @@ def test_half_precision_is_read_exactly(d):
     assert (own.cpu().numpy() == D[np.arange(200), labels]).all()
 
 
-def test_nothing_is_written_after_a_halt():
-    X, centers = case("gauss", "float32", 4)
-    out = torch.full((len(X),), -1.0, dtype=torch.float64, device=DEVICE)
-    labels = torch.zeros(len(X), dtype=torch.int32, device=DEVICE)
-    stopped = torch.ones(6, dtype=torch.int32, device=DEVICE)
-    own_distances(place_rows(X, None, "cuda"), labels, on_device(centers), out, stopped)
-    assert (out == -1.0).all()
-    own_distances(place_rows(X, None, "cuda"), labels, on_device(centers), out, stopped * 0)
-    assert (out >= 0.0).all()
-
-
 @pytest.mark.parametrize("d", [3, 20])
 def test_a_row_without_a_label_reads_and_notes_nothing(d):
     X = rows_of("gauss", 40, d, "float32", seed=0)

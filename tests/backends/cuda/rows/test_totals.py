@@ -54,11 +54,3 @@ def test_totals_are_those_of_the_oracle(n, weighted):
 def test_nothing_costs_nothing():
     D = torch.zeros(30, dtype=torch.float64, device=DEVICE)
     assert join_cost(cost_limbs(D, None, largest_term(D, None)).tolist(), 30) == 0.0
-
-
-def test_nothing_is_written_after_a_halt():
-    D = torch.ones(30, dtype=torch.float64, device=DEVICE)
-    stopped = torch.ones(6, dtype=torch.int32, device=DEVICE)
-    largest = largest_term(D, None, run_state=stopped)
-    assert largest.item() == 0.0
-    assert cost_limbs(D, None, largest, run_state=stopped).tolist() == [0, 0, 0, 0]

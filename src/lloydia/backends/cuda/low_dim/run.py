@@ -207,18 +207,12 @@ class LowRun:
 
     # -- what is read --------------------------------------------------------------------------
 
-    def needs(self) -> int:
-        """Return the limbs that the rows need, as found by the first launch; 0: not finite.
-
-        Or the start is not.
-        """
-        return int(self.reports.part("bounds")[2 * self.rows.n_features])
-
     def verify(self) -> bool:
         """Return whether the run has room for the limbs that the rows need; they get the bounds."""
-        d = self.rows.n_features
-        self.rows.take_bounds(self.reports.part("bounds")[: 2 * d].reshape(1, 2, d))
-        return 0 < self.needs() <= LIMBS
+        d, bounds = self.rows.n_features, self.reports.part("bounds")
+        self.rows.take_bounds(bounds[: 2 * d].reshape(1, 2, d))
+        # The last is the number of limbs; 0 where rows, or the start, are not finite.
+        return 0 < int(bounds[2 * d]) <= LIMBS
 
     def known(self, iteration: int) -> IterationStatus | None:
         """Return the report of an iteration that was launched, if it was read."""

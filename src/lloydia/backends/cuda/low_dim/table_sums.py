@@ -181,7 +181,7 @@ def add_rows(x, mask, old, new, table, scales, bits, copies, d: tl.constexpr):
     copy = tl.arange(0, ROWS) & (copies - 1)
     add_all(
         table, (new * copies + copy) * CLUSTER_WORDS, (old * copies + copy) * CLUSTER_WORDS, values,
-        mask & (old >= 0), 1,
+        mask & (old >= 0),
     )  # fmt: skip
     return left
 

@@ -100,22 +100,11 @@ def resident_kernel(
 
 
 def resident_scan(
-    fp16_rows: Fp16Rows,
-    centers: Fp16Centers,
-    found: torch.Tensor,
-    run_state: torch.Tensor,
-    gluon: bool,
+    fp16_rows: Fp16Rows, centers: Fp16Centers, found: torch.Tensor, run_state: torch.Tensor
 ) -> None:
-    """Queue the scan of all rows, in Gluon or Triton; `found` is an int64 tensor of shape (n,)."""
+    """Queue the scan of all rows; `found` is an int64 tensor of shape (n,)."""
     rows, size = fp16_rows.rows, centers.size
-    whole = size & (size - 1) == 0
-    if gluon:
-        # Imported late: other versions of Triton may lack what it imports.
-        from lloydia.backends.cuda.matmul.hopper_scan import hopper_scan
-
-        hopper_scan(fp16_rows, centers, found, run_state)
-        return
-    columns = size if whole else PADDED
+    columns = size if size & (size - 1) == 0 else PADDED
     resident = next(programs for most, programs in RESIDENT.items() if size <= most)
     programs = programs_each(resident * processors(rows.device), rows.batch_size)
     launch(

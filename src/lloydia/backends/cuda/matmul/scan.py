@@ -26,9 +26,7 @@ from lloydia.backends.cuda.dispatch import PADDED, Kernels, Stage, Work, chosen,
 from lloydia.backends.cuda.matmul.candidates import COUNT, nominate
 from lloydia.backends.cuda.matmul.certify import certify
 from lloydia.backends.cuda.matmul.fp16_centers import Fp16Centers
-from lloydia.backends.cuda.matmul.recheck_all import (
-    recheck_all,
-)
+from lloydia.backends.cuda.matmul.recheck_all import recheck_all
 from lloydia.backends.cuda.matmul.recheck_exact import RecheckExact
 from lloydia.backends.cuda.matmul.recheck_pairs import recheck_pairs
 from lloydia.backends.cuda.matmul.resident_scan import resident_scan
@@ -158,7 +156,7 @@ class TensorScan:
     Attributes
     ----------
     first : Kernels
-        The first stage; `resident` is whether that is :mod:`resident_scan`.
+        The first stage; `resident` is whether it is one that keeps all centres in a multiprocessor.
     scores : float32 tensor of shape (2, n), n rounded up to a multiple of 4
         The best two scores of each row, or :attr:`packed_scores`.
     found : int32 tensor of shape (n,)
@@ -189,9 +187,8 @@ class TensorScan:
         )
         self.resident = self.first in (Kernels.HOPPER, Kernels.RESIDENT)
         self.small, self.inline_exact = (
-            recheck is Kernels.ALL,
-            recheck is not Kernels.PAIRS_THEN_ALL,
-        )
+            recheck is Kernels.ALL, recheck is not Kernels.PAIRS_THEN_ALL,
+        )  # fmt: skip
         columns = PADDED if self.resident else self.tiling.columns
         self.centers = Fp16Centers(self.fp16_rows, k, columns)
         n, device = rows.batch_size * rows.n_samples, rows.device
@@ -318,10 +315,16 @@ class TensorScan:
     def score(self, run_state: torch.Tensor) -> None:
         """Queue the first stage."""
         fp16_rows, packed, cut, n = self.fp16_rows, self.centers, self.tiling, self.rows.n_samples
-        if self.resident:
-            gluon = self.first is Kernels.HOPPER
-            resident_scan(fp16_rows, packed, self.packed_scores, run_state, gluon)
+        if self.first is Kernels.RESIDENT:
+            resident_scan(fp16_rows, packed, self.packed_scores, run_state)
             return
+        if self.first is Kernels.HOPPER:
+            # Imported late: other versions of Triton may lack what it imports.
+            from lloydia.backends.cuda.matmul.hopper_scan import hopper_scan
+
+            hopper_scan(fp16_rows, packed, self.packed_scores, run_state)
+            return
+        assert self.first in (Kernels.TILED, Kernels.WIDE), f"{self.first} has no launch here."
         wide = fp16_rows.width > WIDEST_IN_REGISTERS
         launch(
             scan_kernel, (ceil_div(n, cut.rows), 1, self.rows.batch_size),

@@ -110,16 +110,12 @@ def levels(X: torch.Tensor) -> int:
 
 
 @triton.jit(do_not_specialize=["n", "k"])
-def own_kernel(
-    X, labels, centers, out, run_state, n, k, d, weights, largest, seen, LEVELS: tl.constexpr
-):
+def own_kernel(X, labels, centers, out, n, k, d, weights, largest, seen, LEVELS: tl.constexpr):
     """Write D of rows to their own centres; note the largest term, and which labels occur early.
 
     D is 0 for a row without a label, such as one that is not finite.  Without labels, all rows have
     the first centre.
     """
-    if run_state is not None and tl.load(run_state) != 0:
-        return
     rows = tl.program_id(0).to(tl.int64) * OWN + tl.arange(0, OWN)
     inside = rows < n
     if seen is not None and tl.program_id(0) * OWN < ROWS_PER_MARK * k:
@@ -146,7 +142,6 @@ def own_distances(
     labels: torch.Tensor | None,
     centers: torch.Tensor,
     out: torch.Tensor | None = None,
-    run_state: torch.Tensor | None = None,
     largest: torch.Tensor | None = None,
     seen: torch.Tensor | None = None,
 ) -> torch.Tensor:
@@ -160,8 +155,6 @@ def own_distances(
     centers : tensor of shape (k, d), or (batch_size, k, d), contiguous
     out : tensor of shape (n,), float64, optional
         Receives the result.
-    run_state : tensor, optional
-        Nothing is written if its first element is not 0.
     largest : tensor of shape (batch_size,), float64, optional
         Raised to the largest weight times D of each item; it may hold zeros.
     seen : tensor of shape (k,), int32, optional
@@ -175,7 +168,7 @@ def own_distances(
     most = max(0, next_power(d).bit_length() - 2)
     launch(
         own_kernel, (ceil_div(n, OWN.value), 1, rows.batch_size),
-        rows.X, labels, centers, out, run_state, n, centers.shape[-2], d, weights, largest, seen,
+        rows.X, labels, centers, out, n, centers.shape[-2], d, weights, largest, seen,
         LEVELS=min(levels(rows.X), most), num_warps=1, **EXACT,
     )  # fmt: skip
     return out

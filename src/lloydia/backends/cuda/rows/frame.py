@@ -32,8 +32,8 @@ def frame_of(X: torch.Tensor, largest: NDArray[np.float64], dtype: np.dtype) -> 
     Parameters
     ----------
     X : torch.Tensor of shape (n, d)
-        The largest magnitudes.
-        Magnitudes.
+    largest : ndarray of shape (d,)
+        The largest magnitude of each feature.
     dtype : dtype
         The type of the centres.
     """

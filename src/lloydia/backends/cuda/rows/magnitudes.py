@@ -13,7 +13,6 @@ from lloydia.backends.cuda.runtime.launching import ceil_div, launch, next_power
 
 __all__ = [
     "add_magnitudes",
-    "bounds_of",
     "bounds_of_columns",
     "magnitude",
     "magnitudes",
@@ -120,16 +119,8 @@ def read_bounds(
     The largest is NaN or infinity where there is such a value; the smallest is infinity where all
     are 0.  `double` is whether the rows are float64.
     """
-    return bounds_of(found.swapaxes(0, 1), double)
-
-
-def bounds_of(
-    found: NDArray[np.int64], double: bool
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return a kernel's bounds: the largest magnitudes, and complements of the smallest.
-
-    Both are integers, along the first axis; see :func:`read_bounds`.
-    """
+    # The bits of the largest, and the complements of those of the smallest.
+    found = found.swapaxes(0, 1)
     none = 0x7FFFFFFFFFFFFFFF if double else 0x7FFFFFFF
     bits = found.astype(np.int64 if double else np.int32)
     bits[1] = none - bits[1]

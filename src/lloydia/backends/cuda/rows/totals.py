@@ -79,21 +79,17 @@ def term_of(D, weights, rows, inside):
 
 
 @triton.jit(do_not_specialize=["n"])
-def largest_kernel(D, weights, largest, run_state, n):
-    if run_state is not None and tl.load(run_state) != 0:
-        return
+def largest_kernel(D, weights, largest, n):
     top = tl.zeros([BLOCK], tl.float64)
     rows = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     for _ in range(tl.program_id(0), tl.cdiv(n, BLOCK), tl.num_programs(0)):
-        top = tl.maximum(top, term_of(D, weights, first_row(n) + rows, rows < n))
+        top = tl.maximum(top, term_of(D, weights, rows, rows < n))
         rows += tl.num_programs(0) * BLOCK
-    raise_to(largest + tl.program_id(2), tl.max(top, axis=0))
+    raise_to(largest, tl.max(top, axis=0))
 
 
 @triton.jit(do_not_specialize=["n", "bits", "k"])
-def cost_kernel(D, weights, largest, out, run_state, n, bits, labels, seen, k):
-    if run_state is not None and tl.load(run_state) != 0:
-        return
+def cost_kernel(D, weights, largest, out, n, bits, labels, seen, k):
     out += tl.program_id(2) * 4
     exponent = exponent_of(tl.load(largest + tl.program_id(2)))
     limb0 = tl.zeros([BLOCK], tl.int64)
@@ -130,19 +126,14 @@ def largest_term(
     D: torch.Tensor,
     weights: torch.Tensor | None,
     out: torch.Tensor | None = None,
-    run_state: torch.Tensor | None = None,
-    batch_size: int = 1,
 ) -> torch.Tensor:
-    """Return the largest weight times D of each item, on the device: shape (batch_size,), float64.
+    """Return the largest weight times D, on the device: shape (1,), float64.
 
-    `out` may hold non-negative values, which are raised.
+    `out` may hold a non-negative value, which is raised.
     """
     if out is None:
-        out = torch.zeros(batch_size, dtype=torch.float64, device=D.device)
-    launch(
-        largest_kernel, programs(D, batch_size),
-        D, weights, out, run_state, len(D) // batch_size, num_warps=4, **EXACT,
-    )  # fmt: skip
+        out = torch.zeros(1, dtype=torch.float64, device=D.device)
+    launch(largest_kernel, programs(D, 1), D, weights, out, len(D), num_warps=4, **EXACT)
     return out
 
 
@@ -151,7 +142,6 @@ def cost_limbs(
     weights: torch.Tensor | None,
     largest: torch.Tensor,
     out: torch.Tensor | None = None,
-    run_state: torch.Tensor | None = None,
     batch_size: int = 1,
     bits: int | None = None,
     labels: torch.Tensor | None = None,
@@ -164,11 +154,9 @@ def cost_limbs(
     D, weights : tensor of shape (n,), float64
         Weights may be None.
     largest : tensor of shape (batch_size,), float64
-        What :func:`largest_term` returned.
+        The largest weight times D of each item; see :func:`largest_term`.
     out : tensor of shape (4,), int64, optional
         Zeros, to which the limbs are added.
-    run_state : tensor, optional
-        Nothing is written if its first element is not 0.
     batch_size : int
         The number of items, whose D follow each other; they are the first axis of the result.
     bits : int, optional
@@ -184,7 +172,7 @@ def cost_limbs(
     n = len(D) // batch_size
     launch(
         cost_kernel, programs(D, batch_size),
-        D, weights, largest, out, run_state, n, bits or exact.bits_a_limb(n),
+        D, weights, largest, out, n, bits or exact.bits_a_limb(n),
         labels, seen, 0 if seen is None else len(seen), num_warps=4, **EXACT,
     )  # fmt: skip
     return out

@@ -38,7 +38,8 @@ def soon(monkeypatch, take):
     monkeypatch.setattr(tensor_run, "ROWS_PER_CHANGE", 1)
     take(Stage.PACKING, Kernels.BEFORE_SCORES)
     monkeypatch.setattr(dispatch, "MAX_RECHECK_BYTES", 0)
-    for module in (iterations, largest_moves, pruning, pruned_rows):
+    monkeypatch.setattr(iterations, "DISTANCES_OF_PRUNED", 16)
+    for module in (largest_moves, pruning, pruned_rows):
         monkeypatch.setattr(module, "N_LARGEST", 16)
 
 

@@ -122,50 +122,40 @@ def add(table, at, values, mask):
 
 
 @triton.constexpr_function
-def all_ptx(count, stride, takes):
+def all_ptx(count):
     """Return the PTX of :func:`add_all` for this many values.
 
     Additions are unconditional, so that the compiler may schedule them freely; the subtractions
     share one condition.
     """
-    first = 4 if takes else 2
-    each = [(4 * stride * i, f"${first + i}") for i in range(count)]
+    each = [(4 * i, f"${4 + i}") for i in range(count)]
     lines = [f"red.shared.add.u32 [$1+{at}], {value};" for at, value in each]
-    if takes:
-        lines += ["setp.eq.s32 none, $3, 0;", "@none bra DONE;"]
-        for at, value in each:
-            lines += [f"neg.s32 less, {value};", f"red.shared.add.u32 [$2+{at}], less;"]
-        lines += ["DONE:"]
-    return "\n".join(["{", ".reg .pred none;", ".reg .s32 less;", *lines, "mov.b32 $0, 0;", "}"])
-
-
-@triton.constexpr_function
-def all_operands(count, takes):
-    """Return the constraints of the operands of :func:`all_ptx`."""
-    return operands(count + (3 if takes else 1), 1)
+    lines += ["setp.eq.s32 none, $3, 0;", "@none bra DONE;"]
+    for at, value in each:
+        lines += [f"neg.s32 less, {value};", f"red.shared.add.u32 [$2+{at}], less;"]
+    return "\n".join(
+        ["{", ".reg .pred none;", ".reg .s32 less;", *lines, "DONE:", "mov.b32 $0, 0;", "}"]
+    )
 
 
 @triton.jit
-def add_all(table, to, off, values, takes, STRIDE: tl.constexpr):
-    """Add each thread's values to entries that are STRIDE apart, from `to` on.
+def add_all(table, to, off, values, takes):
+    """Add each thread's values to entries that follow each other, from `to` on.
 
     Where `takes` is set they are also subtracted from the entries from `off` on; elsewhere `off`
-    may be anything, as where `takes` is None.
+    may be anything.
     """
     count: tl.constexpr = len(values)
     if COMPILED:
-        places = (table + 4 * to,)
-        if takes is not None:
-            places = places + (table + 4 * off, takes.to(tl.int32))
         tl.inline_asm_elementwise(
-            all_ptx(count, STRIDE, takes is not None), all_operands(count, takes is not None),
-            places + values, dtype=tl.int32, is_pure=False, pack=1,
+            all_ptx(count), operands(count + 3, 1),
+            (table + 4 * to, table + 4 * off, takes.to(tl.int32)) + values,
+            dtype=tl.int32, is_pure=False, pack=1,
         )  # fmt: skip
     else:
         for i in tl.static_range(count):
-            tl.atomic_add(table + to + i * STRIDE, values[i])
-            if takes is not None:
-                tl.atomic_add(table + off + i * STRIDE, -values[i], mask=takes)
+            tl.atomic_add(table + to + i, values[i])
+            tl.atomic_add(table + off + i, -values[i], mask=takes)
 
 
 @triton.jit

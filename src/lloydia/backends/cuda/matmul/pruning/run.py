@@ -29,7 +29,11 @@ from lloydia.backends.cuda.runtime.devices import free_bytes
 from lloydia.backends.cuda.runtime.recording import Recording
 from lloydia.backends.cuda.update.cluster_sums import ClusterSums, SummedRows
 
-__all__ = ["Pruning"]
+__all__ = ["ALGORITHM", "DISTANCES_OF_PRUNED", "Pruning"]
+
+# The algorithm that a run has used if bounds have pruned rows, and how many distances are computed
+# for such a row: those to the centres that moved most.
+ALGORITHM, DISTANCES_OF_PRUNED = "hamerly", N_LARGEST
 
 # Bytes for each row: two bounds, a place in the list of active rows, and the scratch of the scan
 # and of the sorted updates, which recorded iterations had before.
