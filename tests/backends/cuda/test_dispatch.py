@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
+import numpy as np
 import pytest
 import torch
 import triton
 
 from lloydia.backends.cuda import dispatch, options
+from lloydia.backends.cuda.device_functions.run_state import SIZE
 from lloydia.backends.cuda.dispatch import Kernels, Stage, Work, choices, chosen
+from lloydia.backends.cuda.matmul.scan import TensorScan
+from lloydia.backends.cuda.placement import place_rows
 
 
 def test_every_choice_names_modules_that_are_there():
@@ -56,6 +60,37 @@ def test_every_stage_ends_with_what_is_for_all():
 )
 def test_what_is_chosen(stage, work, kernels):
     assert chosen(stage, work).kernels is kernels
+
+
+# What the code of a stage can launch, and where: it takes another case for one of these.
+LAUNCHED = {
+    Stage.RUN: ("run_setup.build", {Kernels.LOW_DIM, Kernels.MATMUL}),
+    Stage.SCORES: (
+        "matmul.scan.TensorScan.score",
+        {Kernels.HOPPER, Kernels.RESIDENT, Kernels.TILED, Kernels.WIDE},
+    ),
+    Stage.PACKING: ("matmul.run.TensorRun", {Kernels.WITH_UPDATE, Kernels.BEFORE_SCORES}),
+    Stage.RECHECK: (
+        "matmul.scan.TensorScan.assign", {Kernels.ALL, Kernels.PAIRS, Kernels.PAIRS_THEN_ALL},
+    ),
+    Stage.PRUNING: ("matmul.run.TensorRun.launch", {Kernels.BOUNDS, Kernels.NONE}),
+    Stage.SUMS: ("update.cluster_sums.ClusterSums.queue", {Kernels.TABLES, Kernels.SORTED}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("stage", Stage)
+def test_each_case_is_one_that_is_launched(stage):
+    where, known = LAUNCHED[stage]
+    new = {case.kernels for case in dispatch.TABLE[stage]} - known
+    assert not new, f"Add a branch to {where}, then the case here."
+
+
+def test_scores_that_nothing_launches_are_an_error(monkeypatch):
+    rows = place_rows(np.zeros((8, 16), dtype=np.float32), None, "cuda")
+    scan = TensorScan(rows, 3)
+    monkeypatch.setattr(scan, "first", Kernels.SORTED)
+    with pytest.raises(AssertionError, match="has no launch"):
+        scan.score(torch.zeros(SIZE, dtype=torch.int32, device=rows.device))
 
 
 def test_switches_leave_kernels_out():
