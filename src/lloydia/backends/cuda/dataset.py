@@ -4,7 +4,7 @@ That is their magnitudes, the grid of their sums on the host and on the device, 
 scores, the half-precision copy, and the mean variance.  The device may know some of it before the
 host: a run of few features measures its rows, one of more features guesses how many limbs their
 sums have, and the variance is found on the way.  What a run has found or guessed is *unchecked*
-until the host has looked at it (:mod:`run_setup`).
+until the host has checked it (:mod:`run_setup`).
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Dataset:
     wide : torch.dtype
         Of the centres; `dtype` is NumPy's.
     batch_size : int
-        Of a batch: a data set by itself is the only one.
+        1: to kernels, a single data set is a batch of one.
     kind : RunKind
         That of the runs over the rows.
     fp16_rows : Fp16Rows or None
@@ -78,15 +78,15 @@ class Dataset:
     in_range : bool
         Whether rows and starts are refused whose squared distances could overflow.
     unchecked : bool
-        Whether the host has not looked yet at what a run has found, or guessed.
+        Whether the host has yet to check what a run has found, or guessed.
     start : torch.Tensor or None
         The centres, if there are any, that a run measures with the rows.
     bounds : AsyncCopy or None
-        The bounds of the rows' magnitudes, on their way to the host.
+        The copy of the bounds of the rows' magnitudes to the host.
     measured : int64 tensor or None
         The same on the device, where the half-precision copy was stored.
     variance : MeanVariance or None
-        The mean variance, on its way.
+        The mean variance, once a run or the host has asked for it.
     """
 
     batch_size = 1
@@ -115,14 +115,14 @@ class Dataset:
         self.variance: MeanVariance | None = None
 
     def detach(self) -> None:
-        """Let the rows go; others of them, or the same, come as `X`."""
+        """Release the rows; `X` is set again before it is needed."""
         del self.X
 
     # -- magnitudes --------------------------------------------------------------------------
 
     @property
     def is_measured(self) -> bool:
-        """Whether the magnitudes are known, or on their way to the host."""
+        """Whether the magnitudes are known, or are being copied to the host."""
         return not (self._magnitudes is None and self.bounds is None and self._found is None)
 
     def ask(self) -> AsyncCopy:
@@ -252,8 +252,8 @@ class Dataset:
     def halve(self, later: bool = False) -> None:
         """Queue the half-precision copy of the rows, and their measurement unless it was.
 
-        What is measured is on its way to the host then, unless that is to be done `later`, or there
-        is a guess of it.
+        The copy of what is measured to the host is queued as well, unless it is to be queued
+        `later`, or there is a guess of it.
         """
         self.measured = new_bounds(self.X) if self.bounds is None else None
         self.fp16_rows = Fp16Rows(self, bounds=self.measured)
@@ -279,7 +279,7 @@ class Dataset:
         return found
 
     def limit(self, tolerance: float, k: int) -> torch.Tensor | None:
-        """Return the sum of squares of movements that a run of k clusters ends at, on its way."""
+        """Return the sum of squared movements at which a run of k clusters ends, once computed."""
         return self.queue_variance(tolerance).limit if is_limited(tolerance, k) else None
 
     # -- rows and weights ----------------------------------------------------------------------
@@ -309,8 +309,8 @@ class Dataset:
     def renew(self, X: torch.Tensor) -> bool:
         """Copy other rows, of the same shape and type, over those here, which have no weights.
 
-        All that is known of more features is found again where it was: recordings look for it
-        there.  Returns whether it is.
+        With more than 8 features, what is known of the rows is computed again in the same memory,
+        to which recorded launches refer.  Returns whether that was possible.
         """
         self.X.copy_(X)
         variance, self.unchecked = self.variance, False

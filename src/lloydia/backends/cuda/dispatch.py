@@ -1,6 +1,6 @@
 """Which kernels run: one table, by the shape of the data, their type and the GPU, with the reason.
 
-:func:`chosen` looks a stage up; code that launches kernels asks it, and ``lloydia info --shape``
+The code that launches kernels calls :func:`chosen` with a stage, and ``lloydia info --shape``
 prints what it answers (:func:`choices`).  The first case of a stage whose condition holds is taken.
 The stage ``RUN`` is that of :mod:`run_kinds`, which packages below this one ask as well.
 No choice changes a bit of any result.  Thresholds were measured on an H200.
@@ -299,7 +299,7 @@ def has_gluon(device: torch.device) -> bool:
     """Return whether a device and Triton are what :mod:`matmul.hopper_scan` is for."""
     if device.type == "cpu" or not finds_nvidia():
         return False
-    # Rows that are nowhere are those of the current device.
+    # Rows without numbers stand for rows on the current device.
     here = None if device.type == "meta" else device
     return fits_triton(torch.cuda.get_device_capability(here))
 

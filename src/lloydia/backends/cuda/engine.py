@@ -72,7 +72,7 @@ class CUDA(Seeded, Engine):
         self.n_samples, self.n_features = data.n_samples, data.n_features
         self.counters = Counters()
         self._iterations: Iterations | None = None
-        # Whether other rows came since the last run, and what its recordings hold for, if they do.
+        # Whether the rows were replaced since the last run, and what its recordings depend on then.
         self._renewed = False
         self._recorded: tuple | None = None
 
@@ -98,8 +98,8 @@ class CUDA(Seeded, Engine):
 
     # -- the data ----------------------------------------------------------------------------
 
-    def _look(self) -> None:
-        """Look at what a run has found of the rows, if anything was queued for it."""
+    def _check_run(self) -> None:
+        """Check what a run has found of the rows, if anything was queued for it."""
         its, data = self._iterations, self.data
         # What is queued with a start may be by a guess, unless the first launch measures the rows.
         if its is not None and data.unchecked and (its.launched or not data.kind.measures):
@@ -107,7 +107,7 @@ class CUDA(Seeded, Engine):
 
     def magnitudes(self) -> exact.Magnitudes:
         with current(self.device):
-            self._look()
+            self._check_run()
             return self.data.magnitudes()
 
     def check_range_later(self) -> bool:
@@ -129,7 +129,7 @@ class CUDA(Seeded, Engine):
 
     def mean_variance(self) -> float:
         with current(self.device):
-            self._look()
+            self._check_run()
             self.data.magnitudes()  # refuses NaN
             return float(self.data.queue_variance(self.tolerance))
 
@@ -243,7 +243,7 @@ class CUDA(Seeded, Engine):
 
     def distances(self, centers: NDArray) -> torch.Tensor:
         with current(self.device):
-            self._look()
+            self._check_run()
             self.data.magnitudes()  # refuses NaN
             there = torch.from_numpy(centers.astype(self.dtype)).to(self.device)
             return distances(self.data, there)

@@ -1,4 +1,4 @@
-"""The iterations of a run: those that the loop has queued, the device was given, and are reported.
+"""The iterations of a run: queued by the loop, launched on the device, and reported.
 
 The loop queues iterations here, several of which are launched together; it waits for reports in
 their order, or for the next one that may end the run.
@@ -99,7 +99,7 @@ class Iterations:
     def launch(self, ends: bool) -> None:
         """Queue on the device what the loop has queued.
 
-        With `ends`, the end of the run as well: if the loop queues no more, it is mostly there.
+        With `ends`, the end of the run is queued as well: usually no other iteration follows.
         """
         first, self.launched = self.launched + 1, self.queued
         self.run.launch(first, self.queued, ends)
@@ -123,7 +123,7 @@ class Iterations:
             self.run.launch(first, last, last == max_iter)
 
     def queue_with_inertia(self) -> SupportsFloat:
-        """Queue one more iteration; return its inertia, on its way."""
+        """Queue one more iteration; return its inertia, which ``float()`` waits for."""
         self.queued += 1
         self.launch(ends=False)
         if self.data.unchecked:  # Where the run had no room there are no labels.
@@ -158,7 +158,7 @@ class Iterations:
         self.pruned += pruned
 
     def wait_for_stop(self, rule: StopRule) -> Report | None:
-        """Wait once; return the report of the first iteration that may end the run, if it came."""
+        """Wait once; return the report of the first iteration that may end the run, if read."""
         if self.data.unchecked:
             self.check()
         max_iter = self.request.max_iter
@@ -166,7 +166,7 @@ class Iterations:
         continuing = self.run.wait_continuing(first, most, rule.bound)
         self.reported += continuing.count
         self.tally(continuing.count, continuing.rechecked, continuing.pruned)
-        # The last one is reported in any case: once queued, it mostly comes with those before.
+        # The last one is always reported: once queued, its report usually arrives with the others.
         if continuing.ended or (continuing.count == most and self.launched == max_iter):
             return self.report(self.reported + 1, None)
         return None
@@ -175,15 +175,15 @@ class Iterations:
         """Make the state after an iteration current."""
         self.reported = iteration
         status = self.run.status(iteration)
-        # What was queued for the end did nothing where the device has stopped, but by itself.
+        # What was queued for the end did nothing if the device stopped although rows changed.
         stopped = status.changed and status.stopped
         if status.empty or stopped or not self.launched == iteration == self.queued:
             self.queued = self.launched = iteration
-            # Where nothing changed the device stopped, and no more is asked of this run.
+            # Where no row changed the device has stopped, and the run is not continued.
             if (status.changed or status.empty) and status.stopped != ASSIGNED.value:
                 self.run.go_back(iteration)
         self.ending = self.run.ending
-        # A run that came to its end asks for no centres of before.
+        # A run that has ended needs no earlier centres.
         if self.ending is None:
             self.used = self.run.before(iteration)
 
@@ -223,7 +223,7 @@ class Iterations:
         self.tally(1)
 
     def inertia(self) -> SupportsFloat:
-        """Return the inertia of the last assignment, on its way."""
+        """Return the inertia of the last assignment, which ``float()`` waits for."""
         if self.ending is not None:
             return self.ending
         return total_cost(self.data, self.run.memory.labels, self.used)
@@ -253,7 +253,7 @@ class Queued:
 
 
 class NextStop:
-    """The report of the next iteration that may end a run by a rule, if it comes next."""
+    """The report of the next iteration that may end a run by a rule, if it is read next."""
 
     __slots__ = "iterations", "rule"
 
@@ -266,7 +266,7 @@ class NextStop:
             self.iterations.launch_ahead()
 
     def result(self) -> Report | None:
-        """Wait for what comes next; None where none of it may end the run."""
+        """Wait once; return None if no iteration that was read may end the run."""
         its = self.iterations
         with current(its.data.device):
             its.launch_ahead()

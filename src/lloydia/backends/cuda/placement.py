@@ -1,4 +1,4 @@
-"""How rows come to a GPU: those on the host are copied, if there is room for them."""
+"""The placement of rows on a GPU: those on the host are copied, if there is room for them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def place_rows(X: Any, weights: NDArray | None, device: str) -> Dataset:
     MemoryError
         If there is not enough memory for them and for a run.
     """
-    # Rows without numbers (:mod:`rehearsal`) are nowhere.
+    # Rows without numbers (:mod:`rehearsal`) are on no device.
     absent = isinstance(X, torch.Tensor) and X.is_meta
     home = X.device if absent else place(device)
     if X.shape[0] > MAX_ROWS:

@@ -32,7 +32,7 @@ class Rows(Protocol):
     n_samples : int
         Rows of an item.
     batch_size : int
-        1 for a data set by itself.
+        1 for a single data set.
     device : torch.device
     """
 
@@ -130,7 +130,7 @@ class IterationState(Protocol):
 
 
 class RunEnding(SupportsFloat, Protocol):
-    """What a run ends with, on its way to the host: as a float it is the inertia."""
+    """What a run ends with, being copied to the host: as a float it is the inertia."""
 
     def full(self) -> bool:
         """Return whether every cluster has a row."""
@@ -161,7 +161,7 @@ class Run(Protocol):
     launches_per_batch : int
         Iterations that are launched together.
     ending : RunEnding or None
-        What it ends with, if that was queued, or the device came to its end.
+        What it ends with, if that was queued, or the device has reached the end.
     queued_work
         What was queued, for :meth:`repeat`.
     """

@@ -2,8 +2,8 @@
 
 A run may begin before the host knows the grid of the sums: one of few features measures its rows
 with its first launch and has room for the limbs that rows need as a rule; one of more features
-takes as many limbs as rows of this shape had before.  :func:`check` looks at what was found, and
-sets the run up again where there are other limbs.
+takes as many limbs as rows of this shape had before.  :func:`check` compares that with what was
+found; if the number of limbs differs, the run is set up again.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ SMALL_FIT_ROWS = 1 << 14
 
 
 class RunRequest(NamedTuple):
-    """What is asked of a run.
+    """The settings of a run on the device.
 
     Attributes
     ----------
@@ -65,17 +65,17 @@ class RunRequest(NamedTuple):
 
 
 def request_run(data: Dataset, settings: RunSettings, tolerance: float = NEVER) -> RunRequest:
-    """Return what is asked of a run; centres on the device stay there if the run checks them."""
+    """Return the settings of a run; centres on the device stay there if the run checks them."""
     centers = settings.centers
     if isinstance(centers, torch.Tensor):
         if not (measures(data) or guesses(data)):
             start: NDArray | torch.Tensor = data.check_start(centers)
         else:
-            # Recorded launches know memory by its address.
+            # Recorded launches refer to memory by its address.
             start = centers.clone() if overlap(centers, data.X) else centers
             data.start = start
     else:
-        # Its own, whatever becomes of the caller's, if it may be needed again.
+        # A copy if it may be needed again, since the caller may change the array.
         start = (np.array if data.kind.measures else np.asarray)(
             centers, dtype=data.dtype, order="C"
         )
@@ -106,13 +106,13 @@ def recorded_facts(data: Dataset, request: RunRequest) -> tuple:
 def build(data: Dataset, request: RunRequest) -> tuple[Run, int]:
     """Return a run, and how many of its iterations may be in flight.
 
-    The last run is to be gone: its memory is used again.
+    The last run must have been released: its memory is used again.
     """
     if data.unchecked:
         # That of a run whose grid the host has not checked.
         data.variance = None
     if data.variance is not None and data.variance.queued:
-        # It may be part of the last run's memory, which is given back.
+        # It may be part of the last run's memory, which is released.
         data.variance.part_with()
     data.unchecked = measures(data)
     if data.kind.measures and not data.unchecked:
@@ -121,13 +121,13 @@ def build(data: Dataset, request: RunRequest) -> tuple[Run, int]:
     per_batch = lag + 1
     stops = request.limited or request.tolerance == 0.0
     if data.kind is LOW_DIM and stops and data.n_samples > SMALL_FIT_ROWS:
-        # The device stops by itself: it may go on while the host looks at what was.
+        # The device stops by itself, so it may continue while the host reads earlier reports.
         lag += per_batch
     check_memory(needed_bytes(data, request.k, lag), data.device)
     if data.kind is LOW_DIM:
         return _low_run(data, request, min(lag, request.max_iter) + 4, per_batch), lag
     if data.fp16_rows is None:
-        # The device stores them while the host goes on.
+        # The device stores them while the host continues.
         data.halve(later=isinstance(request.centers, torch.Tensor))
     run = TensorRun(data, request.centers.shape, lag, request.empty_stops)
     run.begin(request.centers, request.tolerance)

@@ -24,8 +24,8 @@ from lloydia.backends.cuda.update.table_layout import Table, Tiling
 from lloydia.backends.cuda.update.table_sums import (
     has_table,
     has_vectors,
+    interpreter_table,
     queue_table,
-    table_memory,
 )
 from lloydia.exact import sums
 from nasty import rows_of
@@ -193,7 +193,7 @@ def moved(rows, fixed_point_grid, totals, new, old, rng, stopped=False):
     run_state, lists = listed(changed, old)
     run_state[STOPPED.value] = int(stopped)
     labels = torch.from_numpy(new.copy()).to(run_state.device)
-    memory = table_memory(rows.device)
+    memory = interpreter_table(rows.device)
     if memory is not None:
         memory.fill_(-1)
     queue_table(rows.X, fixed_point_grid, labels, *lists, run_state, totals, memory)

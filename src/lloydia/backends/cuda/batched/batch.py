@@ -40,7 +40,7 @@ MAX_GRID_Z, BYTES_PER_ITEM = 65535, 1 << 16
 class Batch:
     """Items that are iterated by the same launches.
 
-    Each has its own run state: an item that has come to its end changes no more, whatever is
+    Each has its own run state: an item that has ended does not change any more, whatever is
     launched for the others.  Where a rule ended it, that is known a few iterations late, and its
     centres are taken from their history.
 
@@ -80,8 +80,7 @@ class Batch:
         # Items that are to be stopped, with their last iteration; and to be assigned once more.
         self.ended: dict[int, int] = {}
         self.unassigned: list[int] = []
-        # What all end with, on its way: if they end with the last iteration there can be; in any
-        # case.
+        # The inertia of all items: if they end with the last possible iteration, and in any case.
         self.ending: AsyncCopy | None = None
         self.final: AsyncCopy | None = None
 
@@ -185,7 +184,7 @@ class Batch:
         return AsyncCopy(self._totals(self.run.labels, self.run.current))
 
     def finish(self) -> AsyncCopy:
-        """Return the inertia of each item, on its way; ask when all have ended.
+        """Return the inertia of each item, being copied to the host; all items must have ended.
 
         Labels and centres are the last ones after this call.
         """
@@ -210,7 +209,7 @@ class Batch:
 
     @cached_property
     def mean_variances(self) -> list[float]:
-        """The mean over features of the variance of each item; ask after an iteration."""
+        """The mean over features of the variance of each item, known after an iteration."""
         rows = self.rows
         # The centre of all rows as one cluster, whatever their labels: integers add up.
         one = BatchRun(rows, 1, SLOTS, empty_stops=False)

@@ -55,7 +55,7 @@ class ItemInertia:
 class BatchItem(Seeded, Abilities, Starts):
     """What :func:`lloydia.loop.run.steps` asks of an engine, for one item of a batch.
 
-    A run that has empty clusters to settle is for an engine that has its rows to itself.
+    A run whose empty clusters are to be filled needs an engine of its own.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ class BatchItem(Seeded, Abilities, Starts):
         self.data.fp16_rows = None
         self.queued = 0
         self.batch.max_iter = settings.max_iter
-        # Not looked at in a batch that was made with them.
+        # A batch that was made with its starts ignores them.
         self.batch.starts[self.number] = settings.centers
 
     def iterate(self, inertia: bool) -> ItemReport:

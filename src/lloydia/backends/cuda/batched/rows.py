@@ -82,10 +82,10 @@ def alike(
     made_of: Callable[[BatchRows, torch.Tensor | None], B],
     begin: Callable[[B], None],
 ) -> Iterator[tuple[list[int], B]]:
-    """Yield what is made of items whose sums have as many limbs, where there are several.
+    """Yield the numbers of items whose sums have as many limbs, and what is made of these items.
 
-    Beside their numbers.  Items that are not finite are left out.  X is as for
-    :class:`BatchRows`, whose magnitudes are known when what was made of them is yielded.
+    Single items, and those that are not finite, are left out.  X is as for :class:`BatchRows`,
+    whose magnitudes are known when what was made of them is yielded.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def alike(
         Does what can be done with all items while their magnitudes are on their way.
     """
     bounds = new_bounds(X)
-    # Mostly all are alike: the rows are measured as they are stored, and all is ready by then.
+    # Usually all are alike, so the rows are measured while all of them are stored.
     rows = BatchRows(X, bounds)
     ready: B | None = made_of(rows, bounds)
     on_the_way = AsyncCopy(bounds)
@@ -109,7 +109,7 @@ def alike(
     counts = exact.limbs_for(exact.span_of(largest, smallest), bits, rows.dtype)
     groups = [(n_limbs, np.flatnonzero(finite & (counts == n_limbs))) for n_limbs in set(counts)]
     if len(groups[0][1]) < len(X):
-        # Its memory is for others.
+        # Its memory is used for others.
         ready = None
     for n_limbs, numbers in sorted(groups):
         if len(numbers) < 2:

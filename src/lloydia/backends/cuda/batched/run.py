@@ -56,15 +56,15 @@ class BatchRun:
     def __init__(self, rows: BatchRows, k: int, n_slots: int, empty_stops: bool) -> None:
         self.rows, self.k, self.empty_stops, self.n_slots = rows, k, int(empty_stops), n_slots
         shape, total = (rows.batch_size, k, rows.n_features), rows.batch_size * rows.n_samples
-        new, whole = {"device": rows.device}, {"device": rows.device, "dtype": torch.int32}
+        new, int32 = {"device": rows.device}, {"device": rows.device, "dtype": torch.int32}
         self.current = torch.empty(shape, dtype=rows.wide, **new)
         self.history = torch.empty((n_slots, *shape), dtype=rows.wide, **new)
-        self.labels = torch.full((total,), -1, **whole)
-        self.changed_rows, self.changed_old = (torch.empty(total, **whole) for _ in range(2))
+        self.labels = torch.full((total,), -1, **int32)
+        self.changed_rows, self.changed_old = (torch.empty(total, **int32) for _ in range(2))
         self.report = torch.zeros(
             (n_slots, rows.batch_size, HEAD.value + k), dtype=torch.int64, **new
         )
-        self.run_state = torch.zeros(rows.batch_size * SIZE, **whole)
+        self.run_state = torch.zeros(rows.batch_size * SIZE, **int32)
         self.host = torch.empty(
             self.report.shape, dtype=torch.int64, pin_memory=self.report.is_cuda, device="cpu"
         )

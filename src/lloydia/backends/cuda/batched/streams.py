@@ -1,7 +1,7 @@
 """Streams of one device that items of a batch take turns in.
 
-What one item does in small kernels, that leave most of the device idle, goes on beside the large
-ones of another.
+Small kernels of one item, which leave most of the device idle, run at the same time as large ones
+of another.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ __all__ = [
     "error_of_sums",
     "fp16_scores",
     "group_of",
+    "half_norm_units",
 ]
 
 # Features of one step, and the widest rows that programs keep in registers (in one step).
@@ -34,6 +35,14 @@ def group_of(width: int) -> int:
 def error_of_sums(width: int) -> float:
     """Return the error bound of a sum of products, relative to the sum of their magnitudes."""
     return summation(width, group_of(width) or None)
+
+
+@triton.jit
+def half_norm_units(unit, ROWS: tl.constexpr):
+    """Return what the parts of half norms are multiplied by: the unit, for the first three."""
+    part = tl.arange(0, HALF_NORM_WIDTH)
+    units = tl.where(part < 3, unit, 0.0).to(tl.float16)
+    return tl.broadcast_to(units[None, :], (ROWS, HALF_NORM_WIDTH))
 
 
 @triton.jit

@@ -11,7 +11,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda.device_functions.exact_numbers import SHIFT, product_error
+from lloydia.backends.cuda.device_functions.exact_numbers import SHIFT, power_of_two, product_error
 
 __all__ = [
     "add_first_limb",
@@ -29,7 +29,7 @@ __all__ = [
 @triton.jit
 def at_limb(quantum, bits, limb):
     """Return the quantum of a limb, given that of limb 0."""
-    finer = ((1023 - bits.to(tl.int64)) << 52).to(tl.float64, bitcast=True)
+    finer = power_of_two(-bits.to(tl.int64))
     for _ in range(limb):
         quantum = quantum * finer
     return quantum
@@ -38,7 +38,7 @@ def at_limb(quantum, bits, limb):
 @triton.jit
 def shifts_of(quantum, bits, LIMBS: tl.constexpr):
     """Return the shifts of LIMBS limbs; `quantum` is that of the first."""
-    finer = ((1023 - bits.to(tl.int64)) << 52).to(tl.float64, bitcast=True)
+    finer = power_of_two(-bits.to(tl.int64))
     shift = SHIFT * quantum
     out = ()
     for _ in tl.static_range(LIMBS):
@@ -50,7 +50,7 @@ def shifts_of(quantum, bits, LIMBS: tl.constexpr):
 @triton.jit
 def reduced(p, quantum, bits, skip):
     """Return the parts of products that remain after the limbs before limb `skip`."""
-    finer = ((1023 - bits.to(tl.int64)) << 52).to(tl.float64, bitcast=True)
+    finer = power_of_two(-bits.to(tl.int64))
     shift = SHIFT * quantum
     for _ in range(skip):
         p -= (p + shift) - shift

@@ -24,7 +24,7 @@ __all__ = ["frame_at", "table_size", "tabulate", "tabulate_kernel"]
 
 # Centres whose squared norm is below it may win.  The other is less than every score.
 FAR_CENTER, LEAST = tl.constexpr(1e36), tl.constexpr(-3.0e38)
-# Centres that are looked at together.
+# Centres that are tabulated at a time.
 BLOCK = tl.constexpr(128)
 
 

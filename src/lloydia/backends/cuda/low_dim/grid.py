@@ -1,4 +1,4 @@
-"""The grid of the sums and the frame of the scores, found on the device: no host is waited for.
+"""The grid of the sums and the frame of the scores, found on the device, without the host.
 
 What :meth:`lloydia.exact.sums.Grid.choose` returns for rows without weights, and their frame
 (:mod:`rows.frame`), in the memory of a
@@ -11,10 +11,9 @@ import torch
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda.device_functions.exact_numbers import power_of_two
 from lloydia.backends.cuda.device_functions.ptx.barrier import leave
 from lloydia.backends.cuda.device_functions.run_state import STOPPED
-from lloydia.backends.cuda.rows.found_grid import HEADROOM
+from lloydia.backends.cuda.rows.found_grid import write_columns
 from lloydia.backends.cuda.rows.frame import write_frame
 from lloydia.backends.cuda.rows.magnitudes import magnitude
 from lloydia.backends.cuda.rows.totals import exponent_of
@@ -26,12 +25,12 @@ __all__ = ["measure_kernel", "staging_of"]
 # Bounds of all features, at most: a power of two.
 BOUNDS = tl.constexpr(2 * next_power(LOW_DIM.max_features or 0))
 
-# Of each device and stream, by its handle: what is queued there takes turns.
+# By device and handle of the stream: launches on one stream follow each other.
 _staging: dict[tuple[int, int], torch.Tensor] = {}
 
 
 def staging_of(device: torch.device) -> torch.Tensor:
-    """Return where launches on the current stream meet: it is 0 between them."""
+    """Return the scratch of launches on the current stream: it is 0 between them."""
     if device.type == "meta":
         return torch.zeros(BOUNDS.value + 1, dtype=torch.int64, device=device)
     where = (0, 0) if INTERPRETED else (device.index, stream_of(device.index))
@@ -86,7 +85,7 @@ def measure(X, n, bounds, d: tl.constexpr, ROWS: tl.constexpr):
 def copy_start(start, current, n_numbers, most, bounds, ROWS: tl.constexpr):
     """Make the start the current centres.
 
-    What has the bits of `most` or more, as float64, raises the bounds to what is not finite.
+    A number whose bits, as float64, are `most` or more raises the bounds to infinity.
     """
     double: tl.constexpr = start.dtype.element_ty == tl.float64
     infinite: tl.constexpr = 0x7FF0000000000000 if double else 0x7F800000
@@ -97,18 +96,6 @@ def copy_start(start, current, n_numbers, most, bounds, ROWS: tl.constexpr):
         largest = tl.max(tl.abs(value.to(tl.float64)).to(tl.int64, bitcast=True), 0)
         raised = tl.full((), infinite, tl.int64)
         tl.atomic_max(bounds, raised, mask=largest >= most, sem="relaxed")
-
-
-@triton.jit
-def write_column(numbers, f, exponent, bits, m: tl.constexpr):
-    """Write the grid of a column: its scale, quantum, inverse and exponent."""
-    floats = numbers.to(tl.pointer_type(tl.float64))
-    raised = tl.minimum(HEADROOM - exponent, 1000)
-    step = (exponent + raised - bits).to(tl.int64)
-    tl.store(floats + f, power_of_two(raised.to(tl.int64)))
-    tl.store(floats + m + f, power_of_two(step))
-    tl.store(floats + 2 * m + f, power_of_two(-step))
-    tl.store(numbers + 4 * m + f, exponent.to(tl.int64))
 
 
 @triton.jit
@@ -130,8 +117,8 @@ def fix(X, n, bounds, bits, numbers, d: tl.constexpr):
         exponent = exponent_of(largest)
         places = exponent - (exponent_of(smallest) - 1)
         span = tl.maximum(span, tl.where(largest > 0, places, 0))
-        write_column(numbers, f, exponent, bits, m)
-    write_column(numbers, d, tl.zeros((), tl.int32), bits, m)
+        write_columns(numbers, f, exponent, bits, m, None)
+    write_columns(numbers, d, tl.zeros((), tl.int32), bits, m, None)
     COLUMNS: tl.constexpr = triton.next_power_of_2(d)
     f = tl.arange(0, COLUMNS)
     every = magnitude(tl.load(bounds + f, mask=f < d, other=0, volatile=True), double)
@@ -154,7 +141,7 @@ def measure_kernel(
     X, n, staging, zeros, n_zeros, bounds, bits, numbers, room, run_state, start, current, k, most,
     d: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
-    """Find the magnitudes, the grid and the frame of all rows; adopt a start of k centres.
+    """Find the magnitudes, the grid and the frame of all rows; copy a start of k centres.
 
     `staging` are 2 d + 1 integers, which are 0 before and after: the magnitudes that programs find,
     and the two halves of the last, where programs are counted.  Of the `zeros`, all but `bounds`,

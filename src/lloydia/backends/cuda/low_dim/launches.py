@@ -36,11 +36,11 @@ from lloydia.exact import sums as exact
 
 __all__ = ["LowLaunches"]
 
-# Bytes of numbers that a program measures together, programs a multiprocessor, and the registers
-# that leave room for as many.
+# Bytes of numbers that a program measures at a time, programs on a multiprocessor, and the
+# registers that leave room for as many.
 MEASURED, MEASURING, REGISTERS = 8192, 6, 80
 # Registers of a thread that leave room for four programs that assign rows, and two that move them,
-# unless a row has more bytes: then one that has all it wants is faster.
+# unless a row has more bytes: then one without a limit is faster.
 ASSIGNING, UPDATING, MAX_BYTES_OF_TWO = 128, 128, 32
 
 
@@ -161,7 +161,7 @@ class LowLaunches:
         shape, (n, d) = memory.shape, X.shape
         weights, recover = (None, False) if grid is None else (grid.weights, grid.grid.recover)
         table = shape.copies > 0
-        own_table = arena.own_table if table and INTERPRETED else None
+        interpreter_table = arena.interpreter_table if table and INTERPRETED else None
         small = d * self.rows.wide.itemsize <= MAX_BYTES_OF_TWO
         registers = {"maxnreg": UPDATING} if small else {}
         launch_by_key(
@@ -169,8 +169,8 @@ class LowLaunches:
             X, n, len(memory.current), weights, self.numbers, arena.bounds, memory.labels,
             arena.all_sums, self._n_limbs(), self.bits, arena.run_state, arena.changed_rows,
             arena.changed_old, arena.changed_new, arena.n_changed, shape.room, shape.n_lists,
-            shape.n_replicas, shape.copies, own_table, d=d, RECOVER=recover, TABLE=table,
-            num_warps=TABLE_THREADS // 32, **registers, **EXACT,
+            shape.n_replicas, shape.copies, interpreter_table, d=d, RECOVER=recover,
+            TABLE=table, num_warps=TABLE_THREADS // 32, **registers, **EXACT,
         )  # fmt: skip
 
     def means(self) -> None:
@@ -189,7 +189,7 @@ class LowLaunches:
         )  # fmt: skip
 
     def _n_limbs(self) -> int:
-        """Return the limbs of the sums, 0 where the device knows before the host."""
+        """Return the limbs of the sums; 0 if only the device knows them yet."""
         return 0 if self.fixed_point_grid is None else self.fixed_point_grid.grid.n_limbs
 
     def end(self, host: torch.Tensor | None, assigns: bool) -> None:

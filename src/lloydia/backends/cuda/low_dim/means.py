@@ -24,7 +24,7 @@ from lloydia.backends.cuda.update.means import conclude, mean_of
 
 __all__ = ["PAIRS", "means_kernel"]
 
-# Products of clusters and columns whose means a program computes together.
+# Clusters times columns of a tile, whose means a program computes at once.
 PAIRS = 128
 
 
@@ -62,10 +62,10 @@ def means_kernel(
         The run stops where the squares of the movements have at most this sum; 0: it does not.
     table : OUT, float32 (table_size(k, d),)
     COLUMNS, CLUSTERS : int
-        Columns, at least d + 1, of so many clusters are looked at together.
+        Columns, at least d + 1, and clusters of a tile.
     """
     wait_for_previous_kernel()
-    # All of these loads are under way together.
+    # All of these loads are in flight at once.
     stopped, iteration = tl.load(run_state + STOPPED), tl.load(run_state + ITERATION)
     needed = tl.load(bounds + 2 * d).to(tl.int32)
     frame = frame_at(numbers, current.dtype.element_ty, d)

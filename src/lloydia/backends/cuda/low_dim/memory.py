@@ -22,7 +22,7 @@ class LowMemory:
     rows : RunRows
     shape : LowShape
     start : ndarray of shape (k, d), or a tensor on the device
-        A tensor stays as it is until the first launch was waited for, which copies it.
+        The first launch copies a tensor, which must not change before.
     empty_stops : bool
         Whether iterations end at one with empty clusters.
 
@@ -60,7 +60,7 @@ class LowMemory:
         See :func:`lloydia.backends.cuda.low_dim.assign.assign_kernel`.
     table : float32 (table_size(k, d),)
         See :mod:`lloydia.backends.cuda.low_dim.center_table`.
-    own_table : int32 (WORDS,), or empty
+    interpreter_table : int32 (WORDS,), or empty
         See :mod:`lloydia.backends.cuda.device_functions.ptx.shared_table`.
     history : (n_slots, k, d)
         The centres after iteration i in slot i modulo n_slots.
@@ -74,7 +74,7 @@ class LowMemory:
         if isinstance(start, torch.Tensor):
             self.start, self.current = start, torch.empty_like(start)
         else:
-            # From memory that is not pinned, the host goes on when the driver has its own copy.
+            # The memory is not pinned: the host continues once the driver has a copy of its own.
             self.start = self.current = torch.from_numpy(start).to(device, non_blocking=True)
         self.labels = torch.empty(rows.n_samples, dtype=torch.int32, device=device)
         self.arena = Arena(device, shape.offsets)

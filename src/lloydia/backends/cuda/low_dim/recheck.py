@@ -20,10 +20,10 @@ from lloydia.backends.cuda.low_dim.stages import is_active
 
 __all__ = ["recheck_kernel"]
 
-# Rows of each list that are looked at together, and threads that share the centres for one row.
+# Rows of each list that are rechecked at a time, and threads that share the centres for one row.
 WARPS, ROWS_PER_LIST, ACROSS = tl.constexpr(LISTS), tl.constexpr(4), tl.constexpr(8)
 ROWS = tl.constexpr(LISTS * 4)
-# Steps over centres whose loads are under way at a time.
+# Steps over centres whose loads are in flight at once.
 UNROLL = tl.constexpr(4)
 
 

@@ -170,5 +170,5 @@ class LowReports:
 
     @property
     def ending(self) -> LowEnding | None:
-        """What the run ends with, if what was launched came to its end; waits for that."""
+        """What the run ends with, if the device has reached it; waits for what was launched."""
         return LowEnding(self) if self.last_part("cost")[DONE.value] else None

@@ -228,7 +228,7 @@ class LowRun:
 
     @property
     def ending(self) -> LowEnding | None:
-        """What the run ends with, if what was launched came to its end; waits for that."""
+        """What the run ends with, if the device has reached it; waits for what was launched."""
         return self.reports.ending
 
     # -- going back ----------------------------------------------------------------------------

@@ -52,7 +52,7 @@ __all__ = [
     "pitch_of",
 ]
 
-# Centres that are looked at together: the table is filled up for the last ones.
+# Centres that are compared at a time: the table is padded for the last ones.
 CENTERS_PER_STEP = tl.constexpr(16)
 # The square of the norm of rows that may be certain is below it.
 FAR_ROW = tl.constexpr(1e30)

@@ -98,7 +98,12 @@ def shape_of(
 
 
 def offsets_of(
-    history: tuple[int, int, int], n_sums: int, n_lists: int, room: int, itemsize: int, own: bool
+    history: tuple[int, int, int],
+    n_sums: int,
+    n_lists: int,
+    room: int,
+    itemsize: int,
+    interpreted: bool,
 ) -> Offsets:
     """Return the offsets of all parts of the memory.
 
@@ -110,24 +115,25 @@ def offsets_of(
         Sums of a column of a cluster: limbs, times replicas.
     n_lists, room, itemsize : int
         See :class:`LowShape` and :func:`shape_of`.
-    own : bool
+    interpreted : bool
         Whether there is memory for the table of sums: compiled, it is in shared memory.
     """
     n_slots, k, d = history
-    long, whole, m = torch.int64, torch.int32, d + 1
+    int64, int32, m = torch.int64, torch.int32, d + 1
     first, end = offsets_of_parts(
         alignment=VECTOR,
-        numbers=(long, (5 * m,)), bounds=(long, (2 * d + 1,)), cost=(long, (COST,)),
-        seen=(whole, (k,)), run_state=(whole, (SIZE,)), arrivals=(whole, (2,)),
-        no_limit=(torch.float64, (1,)), report=(long, (n_slots, HEAD.value + k)),
-        variance=(long, (room_for(d, LIMBS),)), all_sums=(long, (n_sums * k * m,)),
+        numbers=(int64, (5 * m,)), bounds=(int64, (2 * d + 1,)), cost=(int64, (COST,)),
+        seen=(int32, (k,)), run_state=(int32, (SIZE,)), arrivals=(int32, (2,)),
+        no_limit=(torch.float64, (1,)), report=(int64, (n_slots, HEAD.value + k)),
+        variance=(int64, (room_for(d, LIMBS),)), all_sums=(int64, (n_sums * k * m,)),
     )  # fmt: skip
-    listed = whole, (n_lists * room,)
+    listed = int32, (n_lists * room,)
     rest, end = offsets_of_parts(
         aligned(end),
         changed_rows=listed, changed_old=listed, changed_new=listed, ambiguous_rows=listed,
-        n_changed=(whole, (n_lists,)), n_ambiguous=(whole, (n_lists,)),
-        table=(torch.float32, (table_size(k, d),)), own_table=(whole, (WORDS if own else 0,)),
+        n_changed=(int32, (n_lists,)), n_ambiguous=(int32, (n_lists,)),
+        table=(torch.float32, (table_size(k, d),)),
+        interpreter_table=(int32, (WORDS if interpreted else 0,)),
         history=(torch.float64 if itemsize == 8 else torch.float32, history),
     )  # fmt: skip
     return first | rest, end

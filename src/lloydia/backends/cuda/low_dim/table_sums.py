@@ -17,7 +17,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda.device_functions.exact_numbers import SHIFT, rint
+from lloydia.backends.cuda.device_functions.exact_numbers import SHIFT, power_of_two, rint
 from lloydia.backends.cuda.device_functions.ptx.shared_table import add_all, read, reserve, write
 from lloydia.backends.cuda.runtime.launching import next_power
 
@@ -37,7 +37,7 @@ __all__ = [
     "words_of",
 ]
 
-# Threads of a program, and rows that it adds together.
+# Threads of a program, and rows that it adds at a time.
 TABLE_THREADS, TABLE_ROWS = 256, 512
 LANES, ROWS = tl.constexpr(TABLE_THREADS), tl.constexpr(TABLE_ROWS)
 # Words of the shared memory that holds a table.
@@ -127,7 +127,7 @@ def double_parts(x, scale, bits, TABLE_LIMBS: tl.constexpr):
 
     Sums of float64 rows have that many limbs, at least.
     """
-    step = ((1023 + bits.to(tl.int64)) << 52).to(tl.float64, bitcast=True)
+    step = power_of_two(bits.to(tl.int64))
     # The last bits of a sum with the shift are those of the integer.
     zero = tl.full((), SHIFT, tl.float64).to(tl.int64, bitcast=True)
     w = lower_bits(bits).to(tl.int64)
@@ -153,7 +153,7 @@ def scales_of(X, columns, bits, d: tl.constexpr):
         for f in tl.static_range(d):
             scales = scales + ((tl.load(columns + f), tl.load(columns + 2 * (d + 1) + f)),)
     else:
-        down = ((1023 - lower_bits(bits).to(tl.int64)) << 52).to(tl.float64, bitcast=True)
+        down = power_of_two(-lower_bits(bits).to(tl.int64))
         for f in tl.static_range(d):
             scale = tl.load(columns + f) * tl.load(columns + 2 * (d + 1) + f) * down
             first = tl.minimum(scale, 2.0**100)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda.device_functions.exact_numbers import product_error, rint
+from lloydia.backends.cuda.device_functions.exact_numbers import power_of_two, product_error, rint
 from lloydia.backends.cuda.device_functions.feature_loads import features
 from lloydia.backends.cuda.device_functions.ptx.shared_table import own_table
 from lloydia.backends.cuda.device_functions.run_state import (
@@ -33,7 +33,7 @@ from lloydia.backends.cuda.low_dim.table_sums import (
 
 __all__ = ["LISTS_PER_PROGRAM", "update_kernel"]
 
-# Rows that a program moves together, and of how many lists.
+# Rows that a program moves at a time, and of how many lists.
 ROWS, LISTS_PER_PROGRAM = tl.constexpr(TABLE_ROWS), 16
 OF_LIST = tl.constexpr(TABLE_ROWS // LISTS_PER_PROGRAM)
 GROUP = tl.constexpr(LISTS_PER_PROGRAM)
@@ -45,7 +45,7 @@ def add_limbs(first, to, off, mask, taken, p, quantum, inverse, bits, n_limbs, l
 
     From limb `first` on; `p` holds what the limbs before left, raised by ``2**bits`` each.
     """
-    step = ((1023 + bits.to(tl.int64)) << 52).to(tl.float64, bitcast=True)
+    step = power_of_two(bits.to(tl.int64))
     for limb in tl.range(first, n_limbs, loop_unroll_factor=1):
         v = rint(p * inverse)
         integer = v.to(tl.int64)
@@ -69,7 +69,7 @@ def move_in_memory(
     off = sums + old.to(tl.int64) * m
     taken = mask & (old >= 0)
     source = X + rows.to(tl.int64) * d
-    step = ((1023 + bits.to(tl.int64)) << 52).to(tl.float64, bitcast=True)
+    step = power_of_two(bits.to(tl.int64))
     if weights is not None:
         w = tl.load(weights + rows, mask=mask, other=0.0)
     # A loop, since compiled for each column this takes long to compile.
@@ -123,12 +123,12 @@ def rows_of_step(step, n, every, labels, changed_rows, changed_old, changed_new,
     do_not_specialize=["n", "k", "n_limbs", "bits", "room", "n_lists", "n_replicas", "copies"],
     do_not_specialize_on_alignment=[
         "X", "weights", "numbers", "bounds", "labels", "sums", "run_state", "changed_rows",
-        "changed_old", "changed_new", "n_changed", "own_memory",
+        "changed_old", "changed_new", "n_changed", "interpreter_table",
     ],
 )  # fmt: skip
 def update_kernel(
     X, n, k, weights, numbers, bounds, labels, sums, n_limbs, bits, run_state, changed_rows,
-    changed_old, changed_new, n_changed, room, n_lists, n_replicas, copies, own_memory,
+    changed_old, changed_new, n_changed, room, n_lists, n_replicas, copies, interpreter_table,
     d: tl.constexpr, RECOVER: tl.constexpr, TABLE: tl.constexpr,
 ):  # fmt: skip
     """Move listed rows from sum to sum; in the first iteration add all rows.
@@ -153,8 +153,8 @@ def update_kernel(
         Entries that a list has room for, and the lists of all programs.
     copies : int
         Of the table.
-    own_memory : int32 (WORDS,), or None
-        What the table is in where there is no shared memory.
+    interpreter_table : int32 (WORDS,), or None
+        The table where there is no shared memory.
     RECOVER : bool
         Whether products by weights are not exact, so that what they lose is added.
     TABLE : bool
@@ -178,7 +178,7 @@ def update_kernel(
         double: tl.constexpr = X.dtype.element_ty == tl.float64
         TABLE_LIMBS: tl.constexpr = table_limbs(double) if TABLE else 0
         if TABLE:
-            table = own_table(own_memory, RESERVE)
+            table = own_table(interpreter_table, RESERVE)
             scales = scales_of(X, columns, bits, d)
             most = rows_before_flush(bits, copies) // ROWS
             if steps > 0:

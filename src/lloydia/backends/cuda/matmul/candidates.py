@@ -27,6 +27,7 @@ from lloydia.backends.cuda.device_functions.fp16_scores import (
     error_of_sums,
     fp16_scores,
     group_of,
+    half_norm_units,
 )
 from lloydia.backends.cuda.device_functions.run_state import (
     N_AMBIGUOUS,
@@ -130,8 +131,7 @@ def candidates_kernel(
     radius = tl.load(numbers + RADIUS).to(tl.float32)
     f = tl.arange(0, CHUNK)
     part = tl.arange(0, HALF_NORM_WIDTH)
-    units = tl.where(part < 3, tl.load(numbers + UNIT), 0.0).to(tl.float16)
-    units = tl.broadcast_to(units[None, :], (ROWS, HALF_NORM_WIDTH))
+    units = half_norm_units(tl.load(numbers + UNIT), ROWS)
     for block in range(tl.program_id(0), tl.cdiv(n_listed, ROWS), tl.num_programs(0)):
         position = block * ROWS + tl.arange(0, ROWS)
         mask = position < n_listed

@@ -25,11 +25,11 @@ __all__ = ["TensorMemory", "TensorRows"]
 def layout_of(n: int, shape: tuple[int, int, int], n_limbs: int, wide: torch.dtype) -> Offsets:
     """Return the offsets of the tensors of a :class:`TensorMemory` for n rows."""
     n_slots, k, d = shape
-    whole, long, clean = torch.int32, torch.int64, (torch.uint8, (ZEROED_BYTES,))
+    int32, int64, clean = torch.int32, torch.int64, (torch.uint8, (ZEROED_BYTES,))
     return offsets_of_parts(
-        report=(long, (n_slots, HEAD.value + k)), run_state=(whole, (SIZE,)), scan=clean,
-        update=clean, sums=(long, (1, n_limbs, k, d + 1)), history=(wide, shape),
-        rows=(whole, (n,)), old=(whole, (n,)),
+        report=(int64, (n_slots, HEAD.value + k)), run_state=(int32, (SIZE,)), scan=clean,
+        update=clean, sums=(int64, (1, n_limbs, k, d + 1)), history=(wide, shape),
+        rows=(int32, (n,)), old=(int32, (n,)),
     )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ import torch
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda.device_functions.fp16_scores import HALF_NORM_WIDTH
+from lloydia.backends.cuda.device_functions.fp16_scores import HALF_NORM_WIDTH, half_norm_units
 from lloydia.backends.cuda.device_functions.run_state import (
     STOPPED,
     first_row,
@@ -82,9 +82,7 @@ def resident_kernel(
     found += begin
     high_ptr += batch_item * TILES * COLUMNS * WIDTH
     half_norm_ptr += batch_item * TILES * COLUMNS * HALF_NORM_WIDTH
-    part = tl.arange(0, HALF_NORM_WIDTH)
-    units = tl.where(part < 3, tl.load(numbers + batch_item * NUMBERS + UNIT), 0.0).to(tl.float16)
-    units = tl.broadcast_to(units[None, :], (ROWS, HALF_NORM_WIDTH))
+    units = half_norm_units(tl.load(numbers + batch_item * NUMBERS + UNIT), ROWS)
     centers, starts = tiles_of(high_ptr, half_norm_ptr, WIDTH, COLUMNS, TILES)
     f, step = tl.arange(0, WIDTH)[None, :], tl.num_programs(0) * ROWS
     n = tl.where(stopped, 0, n)

@@ -14,6 +14,7 @@ from lloydia.backends.cuda.device_functions.fp16_scores import (
     WIDEST_IN_REGISTERS,
     fp16_scores,
     group_of,
+    half_norm_units,
 )
 from lloydia.backends.cuda.device_functions.run_state import (
     N_UNRESOLVED,
@@ -121,14 +122,13 @@ def scan_kernel(
     high_ptr += batch_item * n_tiles * COLUMNS * stride
     half_norm_ptr += batch_item * n_tiles * COLUMNS * HALF_NORM_WIDTH
     half_norm_f32_ptr += batch_item * n_tiles * COLUMNS
-    f, part = tl.arange(0, CHUNK), tl.arange(0, HALF_NORM_WIDTH)
+    f = tl.arange(0, CHUNK)
     y_block = y_ptr + at[:, None] * stride + f[None, :]
     if WIDE:
         y = 0
     else:
         y = tl.load(y_block, mask=mask[:, None], other=0.0)
-    units = tl.where(part < 3, tl.load(numbers + batch_item * NUMBERS + UNIT), 0.0).to(tl.float16)
-    units = tl.broadcast_to(units[None, :], (ROWS, HALF_NORM_WIDTH))
+    units = half_norm_units(tl.load(numbers + batch_item * NUMBERS + UNIT), ROWS)
     best_score, second_score, label = top_two(
         y, y_block, mask, high_ptr, half_norm_ptr, half_norm_f32_ptr, units, width,
         tl.where(stopped, 0, n_tiles),

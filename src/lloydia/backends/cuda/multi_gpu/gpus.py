@@ -92,7 +92,7 @@ class GPURun:
         return QueuedReport(self, self.queued, self._inertia_before() if inertia else None)
 
     def _reduce(self) -> None:
-        """Queue the addition of all messages; both GPUs of a copy do it in turn with their work."""
+        """Queue the addition of all messages; a copy is ordered with the work of both its GPUs."""
         others = self.runs[1:]
         for run, place_of_message in zip(others, self.inbox[1:]):
             place_of_message.copy_(run.message, non_blocking=True)
@@ -137,7 +137,7 @@ class GPURun:
         status = self.reports.status(iteration)
         if status.empty or iteration < self.queued:
             self.queued = iteration
-            # Where nothing changed the devices stopped, and no more is asked of this run.
+            # Where no row changed the devices have stopped, and the run is not continued.
             if status.changed or status.empty:
                 for run in self.runs:
                     run.go_back(iteration)

@@ -1,6 +1,6 @@
 """The run of a part that has its rows on a GPU.
 
-With other GPUs of the same host nothing of an iteration needs to come to the host
+With other GPUs of the same host nothing of an iteration needs to be sent to the host
 (:mod:`multi_gpu.gpus`): the part writes a message, and reads the sum of all parts' messages.
 """
 
@@ -37,7 +37,7 @@ class OwnRun:
     lag : int
         Iterations of the run that may be in flight.
     message, total : int64 tensor of shape (n_limbs k (d + 1) + COUNTS,)
-        What this part adds to an iteration, and what all parts do together.
+        The message of this part, and the sum of all parts' messages.
     """
 
     used: torch.Tensor
@@ -108,7 +108,7 @@ class OwnRun:
         self.run.contribute(self.message)
 
     def finish(self) -> None:
-        """Queue the end of an iteration: centres from the sums of the whole."""
+        """Queue the end of an iteration: centres from the sums of all parts."""
         self.concluding.do(self._conclude, self.device)
 
     def _conclude(self) -> None:

@@ -73,8 +73,8 @@ class CUDAPart(Generic[R]):
     data : Dataset
     own_run : PartRun
     stays : bool
-        Whether the rows stay on the GPU.  If not, they come with each question, and what this part
-        answers is on the device, so that the host waits once for all blocks.
+        Whether the rows stay on the GPU.  If not, they are sent for each question, and the answer
+        is on the device, so that the host waits once for all blocks.
 
     Attributes
     ----------
@@ -207,7 +207,7 @@ class CUDAPart(Generic[R]):
         self.own_run.start(settings)
 
     def step(self, centers: NDArray, measure: bool) -> Any:
-        """Return a Step; where the sums of blocks are together, the largest cost alone."""
+        """Return a Step; only the largest cost where blocks share their sums."""
         step = self.own_run.step(centers)
         largest = self.measure() if measure else 0.0
         return largest if step is None else replace(step, largest_cost=largest)

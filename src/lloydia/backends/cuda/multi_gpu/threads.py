@@ -110,7 +110,7 @@ class Threads:
 
 
 def _results(jobs: Sequence[Future]) -> list[Any]:
-    """Wait for all jobs, lest one goes on when another has failed; return what they do."""
+    """Wait for all jobs, even if one has failed, so that none continues; return their results."""
     wait(jobs)
     return [job.result() for job in jobs]
 

@@ -1,8 +1,8 @@
 """A block of rows on a GPU, a run over it, and what the blocks of a GPU share.
 
 A block's own is what belongs to its rows, and is small: labels, weights, the D to the nearest seed,
-the frame of its half-precision copy.  That copy is made again from the rows whenever they come:
-the device writes it many times faster than they come over the bus.
+the frame of its half-precision copy.  That copy is made again whenever the rows arrive: the device
+writes it many times faster than the bus sends rows.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = ["Block", "Shared"]
 
 
 class Unrecorded:
-    """Work that is recorded by the block, with what goes before and after it."""
+    """Work that the block records, together with what precedes and follows it."""
 
     def do(self, work: Any, device: torch.device, buffer_map: Any = None) -> None:
         """Queue the work."""
@@ -67,7 +67,7 @@ class Shared:
         self.forget_run()
 
     def forget_run(self) -> None:
-        """Give back what the last run needed."""
+        """Release what the last run needed."""
         self._run: Run | None = None
         self._grid: FixedPointGrid | None = None
         self.runs: list[TensorRun] = []
@@ -75,7 +75,7 @@ class Shared:
     @property
     def run(self) -> Run:
         """The run that was begun last."""
-        assert self._run is not None, "A run is begun before blocks are asked."
+        assert self._run is not None, "A run begins before its blocks do."
         return self._run
 
     def begin(self, first: Dataset, centers: NDArray, n_runs: int) -> None:
@@ -118,7 +118,7 @@ class Shared:
         return counts
 
     def end_iteration(self, largest_cost: float) -> tuple[Step, int]:
-        """Return what an iteration came to, and the rows that were checked again."""
+        """Return the result of an iteration, and how many rows were rechecked."""
         self.known = True
         memory = self.run.memory
         memory.run_state[ITERATION.value] = 1
@@ -128,14 +128,14 @@ class Shared:
 
 
 class Block:
-    """Rows that come and go, and a run over them in memory that all blocks share.
+    """Rows that are sent when they are needed, and a run over them in memory that blocks share.
 
     See :class:`lloydia.backends.cuda.multi_gpu.part.PartRun`.
 
     Parameters
     ----------
     X : torch.Tensor of shape (m, d)
-        On the device, in the type of the data; it is measured and let go.
+        On the device, in the type of the data; it is measured and released.
     weights : ndarray of shape (m,), float64, or None
     shared : Shared
 
@@ -146,7 +146,7 @@ class Block:
         In which the rows can travel, and stay.
     labels : int32 tensor of shape (m,)
     returns : bool
-        Whether the rows that are here are where others were and will be, not converted.
+        Whether the rows are in memory that is used for rows again, not converted.
     halving, halved : bool
         Whether the half-precision copy is to stay when it is made next, and whether it has stayed.
     recordings : dict of Recording
@@ -184,17 +184,17 @@ class Block:
         return 0 if fp16_rows is None else sum(part.nbytes for part in fp16_rows.memory)
 
     def keep_fp16_rows(self, keep: bool) -> None:
-        """Have the half-precision copy stay when it is made next, or let it go."""
+        """Keep the half-precision copy when it is made next, or release it."""
         fp16_rows = self.data.fp16_rows
         if fp16_rows is not None and self.halved and not keep:
             fp16_rows.memory = self.scratch
             self.halved = False
         self.halving = keep
-        # They hold the memory of rows, which may not stay.
+        # They refer to memory of rows that may be released.
         self.recordings.clear()
 
     def attach(self, X: torch.Tensor | None) -> None:
-        """Take the rows, or let them go."""
+        """Take the rows, or release them."""
         if X is None:
             self.data.detach()
             return
@@ -202,10 +202,10 @@ class Block:
         self.returns = rows is X
 
     def in_compute_dtype(self, X: torch.Tensor) -> torch.Tensor:
-        """Return rows as kernels want them: in half precision only if their centres are float32."""
+        """Return rows as kernels read them: in half precision only if their centres are float32."""
         return X if WIDE[X.dtype] == self.data.wide else X.to(self.data.wide)
 
-    # -- a run: what is asked of all blocks is put where they all find it ------------------------
+    # -- a run: all blocks have their sums and centres in the same memory ------------------------
 
     @property
     def run(self) -> Run:
@@ -223,7 +223,7 @@ class Block:
         self._run = self.shared.run_of(self.data, self.labels)
 
     def forget_run(self) -> None:
-        """Give back what the last run needed."""
+        """Release what the last run needed."""
         self._run = None
 
     def step(self, centers: NDArray) -> None:
@@ -253,7 +253,7 @@ class Block:
                 run.assign()
             queue_tally(run.memory.run_state, self.shared.counts)
 
-        # A run over few features records its launches by itself.
+        # A run over few features records its own launches.
         if self.returns and self.data.kind is not LOW_DIM:
             self.record((self.data.X.data_ptr(), absent is None, updates), work)
         else:

@@ -41,7 +41,7 @@ class Plan:
     name : str
         The GPU.
     room : Room
-    whole : int
+    total : int
         Bytes of all rows, as they are given.
     sizes : sequence of int
         The bytes of each block, as it is sent.
@@ -51,7 +51,7 @@ class Plan:
 
     name: str
     room: Room
-    whole: int
+    total: int
     sizes: Sequence[int]
     passes: Division
     iterations: Division
@@ -66,7 +66,7 @@ class Plan:
         room = self.room
         count, size = self.sent(self.passes)
         text = (
-            f"out of core on {self.name}: {spell(self.whole)} of rows, {spell(room.free)} free "
+            f"out of core on {self.name}: {spell(self.total)} of rows, {spell(room.free)} free "
             f"({spell(room.state)} what is kept of each row, {spell(room.in_flight)} blocks on "
             f"their way): {len(self.passes.rows):,} of {room.n_blocks:,} blocks of {room.rows:,} "
             f"rows stay on the GPU, {count:,} ({spell(size)}) are sent in every pass"
@@ -134,10 +134,10 @@ class OutOfCore(Passes):
 
     @property
     def plan(self) -> Plan:
-        whole = self.n_samples * self.n_features * self.dtype.itemsize
+        total = self.n_samples * self.n_features * self.dtype.itemsize
         sizes = [block.n_bytes for block in self.runs]
         divisions = (self._divided(halving, 0) for halving in (False, True))
-        return Plan(self.name, self.room, whole, sizes, *divisions)
+        return Plan(self.name, self.room, total, sizes, *divisions)
 
     def bytes_of_clusters(self, k: int, n_runs: int = 2) -> int:
         """Return the bytes of k clusters, besides the blocks.
@@ -159,12 +159,12 @@ class OutOfCore(Passes):
         return self.room.divide(rows, fp16_rows, clusters)
 
     def _divide(self, halving: bool, k: int, n_runs: int = 2) -> Division:
-        """Set which rows and half-precision copies stay once they arrive, beside k clusters.
+        """Set which rows and half-precision copies stay once they arrive, besides k clusters.
 
         Raises
         ------
         MemoryError
-            There is no room for the clusters beside two blocks.
+            There is no room for the clusters and two blocks.
         """
         clusters = self.bytes_of_clusters(k, n_runs) if k else 0
         found = self._divided(halving, clusters)
@@ -172,7 +172,7 @@ class OutOfCore(Passes):
             raise MemoryError(
                 f"{clusters:,} bytes of GPU memory are needed for {k:,} clusters of "
                 f"{self.n_features:,} features, and {self.room.left:,} are left on {self.name} "
-                f"beside rows on their way: free some, or use {option('device', 'cpu')}."
+                f"besides rows on their way: free some, or use {option('device', 'cpu')}."
             )
         there = len(self.sender.resident)
         self.sender.keep(found.rows)

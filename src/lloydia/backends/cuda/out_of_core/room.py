@@ -84,7 +84,7 @@ class Room:
 
         With more memory for blocks on their way, F, there are fewer of them, in all of ``A / F``,
         and with less F more rows stay: the least bytes, ``QUEUED A / F + F``, are those of
-        ``F = sqrt(QUEUED A)``.  At most half of what is there is taken: clusters want some.
+        ``F = sqrt(QUEUED A)``.  At most half of what is there is taken, since clusters need some.
 
         Raises
         ------

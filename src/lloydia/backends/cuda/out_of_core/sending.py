@@ -59,7 +59,7 @@ class Place:
 
     Attributes
     ----------
-    came, used : torch.cuda.Event
+    arrived, used : torch.cuda.Event
         Recorded after the last copy to the device; after the last computation with it, or with what
         was in that memory before.
     """
@@ -69,7 +69,7 @@ class Place:
         self.host = self.there
         if copying is not None:
             self.host = torch.empty(size, dtype=torch.uint8, pin_memory=True, device="cpu")
-            self.came, self.used = torch.cuda.Event(), torch.cuda.Event()
+            self.arrived, self.used = torch.cuda.Event(), torch.cuda.Event()
             self.used.record(torch.cuda.current_stream(device))
             # Its memory is not reused before the last copy has finished.
             self.there.record_stream(copying)
@@ -150,7 +150,7 @@ class Sender:
                 # Hosts may supply blocks in another order.
                 number, X, place = coming.popleft().result()
                 if self.copying is not None:
-                    torch.cuda.current_stream(self.device).wait_event(place.came)
+                    torch.cuda.current_stream(self.device).wait_event(place.arrived)
                 if number in self.keeping and number not in self.resident:
                     X = self.resident[number] = X.clone()
                 yield number, X
@@ -171,7 +171,7 @@ class Sender:
         )
         if self.copying is not None:
             # The last copy has read the buffer.
-            place.came.synchronize()
+            place.arrived.synchronize()
         if isinstance(rows, Gathered):
             rows.fill(host)
         else:
@@ -180,5 +180,5 @@ class Sender:
             with torch.cuda.stream(self.copying):
                 self.copying.wait_event(place.used)
                 there.copy_(host, non_blocking=True)
-                place.came.record(self.copying)
+                place.arrived.record(self.copying)
         return p, there, place

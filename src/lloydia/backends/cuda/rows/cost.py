@@ -1,4 +1,4 @@
-"""The inertia of labels, on its way to the host."""
+"""The inertia of labels, which is copied to the host."""
 
 from __future__ import annotations
 

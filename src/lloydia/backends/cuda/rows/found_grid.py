@@ -24,7 +24,13 @@ from lloydia.backends.cuda.runtime.arena import Arena
 from lloydia.backends.cuda.runtime.launching import launch
 from lloydia.exact import sums as exact
 
-__all__ = ["HEADROOM", "grid_found_on_device", "limbs_before", "queue_grid", "remember_limbs"]
+__all__ = [
+    "grid_found_on_device",
+    "limbs_before",
+    "queue_grid",
+    "remember_limbs",
+    "write_columns",
+]
 
 HEADROOM = tl.constexpr(exact.HEADROOM)
 
@@ -63,21 +69,25 @@ def grid_of(n: int, n_limbs: int) -> exact.Grid:
     return exact.Grid(exact.bits_a_limb(n), n_limbs, UNKNOWN_EXPONENTS, 0, False)
 
 
+@triton.jit
+def write_columns(numbers, f, exponent, bits, m, column):
+    """Write the scale, the quantum, its inverse and the exponent of columns f, of m in all."""
+    raised = tl.minimum(HEADROOM - exponent, 1000)
+    step = (exponent + raised - bits).to(tl.int64)
+    floats = numbers.to(tl.pointer_type(tl.float64))
+    tl.store(floats + f, power_of_two(raised.to(tl.int64)), mask=column)
+    tl.store(floats + m + f, power_of_two(step), mask=column)
+    tl.store(floats + 2 * m + f, power_of_two(-step), mask=column)
+    tl.store(numbers + 4 * m + f, exponent.to(tl.int64), mask=column)
+
+
 @triton.jit(do_not_specialize=["d", "bits"])
 def grid_kernel(bounds, d, bits, numbers, DOUBLE: tl.constexpr, COLUMNS: tl.constexpr):
     """Write the grid of some columns; the last column is the constant 1."""
     m = d + 1
     f = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)
-    column = f < m
     largest = magnitude(tl.load(bounds + f, mask=f < d, other=0), DOUBLE)
-    exponent = exponent_of(largest).to(tl.int64)
-    raised = tl.minimum(HEADROOM - exponent, 1000)
-    step = exponent + raised - bits
-    floats = numbers.to(tl.pointer_type(tl.float64))
-    tl.store(floats + f, power_of_two(raised), mask=column)
-    tl.store(floats + m + f, power_of_two(step), mask=column)
-    tl.store(floats + 2 * m + f, power_of_two(-step), mask=column)
-    tl.store(numbers + 4 * m + f, exponent, mask=column)
+    write_columns(numbers, f, exponent_of(largest), bits, m, f < m)
 
 
 def queue_grid(rows: WholeRows, bounds: torch.Tensor, numbers: torch.Tensor) -> None:

@@ -15,7 +15,7 @@ from lloydia.backends.cuda.rows.fixed_point_grid import FixedPointGrid
 from lloydia.backends.cuda.runtime.relocation import Scratch
 from lloydia.backends.cuda.update.sorted_sums import queue_sorted_sums
 from lloydia.backends.cuda.update.sorted_updates import SortedUpdates
-from lloydia.backends.cuda.update.table_sums import has_table, queue_table, table_memory
+from lloydia.backends.cuda.update.table_sums import has_table, interpreter_table, queue_table
 
 __all__ = ["ClusterSums", "SummedRows"]
 
@@ -50,7 +50,7 @@ class ClusterSums:
     @cached_property
     def table(self) -> torch.Tensor | None:
         """The table of the interpreter; None on a GPU."""
-        return table_memory(self.device)
+        return interpreter_table(self.device)
 
     def by_table(self, rows: SummedRows) -> bool:
         """Return whether tables in shared memory add up the changes."""

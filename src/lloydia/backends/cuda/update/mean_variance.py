@@ -15,6 +15,7 @@ import torch
 import triton
 import triton.language as tl
 
+from lloydia.backends.cuda.device_functions.exact_numbers import power_of_two
 from lloydia.backends.cuda.device_functions.iteration_report import HEAD
 from lloydia.backends.cuda.device_functions.run_state import SIZE
 from lloydia.backends.cuda.protocols import DataSetRows, WholeRows
@@ -42,7 +43,7 @@ def limit_kernel(found, bits, tol, count, limit):
     """
     factor = tol.to(tl.int64).to(tl.float64, bitcast=True)
     divisor = count.to(tl.int64).to(tl.float64, bitcast=True)
-    small = ((1023 - bits.to(tl.int64)) << 52).to(tl.float64, bitcast=True)
+    small = power_of_two(-bits.to(tl.int64))
     total = tl.load(found + 2).to(tl.float64) * small
     total = (total + tl.load(found + 1).to(tl.float64)) * small
     total = (total + tl.load(found).to(tl.float64)) * small

@@ -47,7 +47,7 @@ from lloydia.backends.cuda.runtime.launching import EXACT, INTERPRETED, ceil_div
 from lloydia.backends.cuda.update.bank_swizzle import bank_swizzled, places_of
 from lloydia.backends.cuda.update.table_layout import WORDS, Table, Tiling
 
-__all__ = ["has_table", "queue_table", "table_memory"]
+__all__ = ["has_table", "interpreter_table", "queue_table"]
 
 # The number of changed rows for which one more program pays.
 WORTH = tl.constexpr(256)
@@ -66,7 +66,7 @@ def has_vectors(X: torch.Tensor) -> bool:
     return X.shape[-1] % 16 == 0 and X.data_ptr() % 16 == 0
 
 
-def table_memory(device: torch.device) -> torch.Tensor | None:
+def interpreter_table(device: torch.device) -> torch.Tensor | None:
     """Return the table of the interpreter, which has no shared memory; None on a GPU."""
     return torch.empty(WORDS, dtype=torch.int32, device=device) if INTERPRETED else None
 
@@ -318,7 +318,7 @@ def queue_table(
     run_state : int32 tensor, IN
     sums : int64 tensor of shape (batch_size, n_limbs, k, d + 1), IN and OUT
     memory : int32 tensor, or None
-        What :func:`table_memory` returned.
+        What :func:`interpreter_table` returned.
     """
     batch_size, n_limbs, k, m = sums.shape
     n, d, itemsize = X.shape[-2], m - 1, X.element_size()

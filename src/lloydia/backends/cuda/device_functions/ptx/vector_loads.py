@@ -1,4 +1,4 @@
-"""Loads of neighbouring numbers that all threads want, four at a time."""
+"""Loads of neighbouring numbers that all threads need, four at a time."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from lloydia.backends.cuda.runtime.launching import COMPILED
 
 __all__ = ["BLOCK", "LISTS", "THREADS", "append", "own_list", "write_counts"]
 
-# Threads of a program, the lists that these fill, and the rows that a program labels together.
+# Threads of a program, the lists that these fill, and the rows that a program labels at a time.
 THREADS, LISTS, BLOCK = 128, 4, 512
 LANES, WARPS, ROWS = tl.constexpr(THREADS), tl.constexpr(LISTS), tl.constexpr(BLOCK)
 # Rows of a thread.
@@ -104,7 +104,7 @@ def append(ends, mask, values, lists):
 
 @triton.jit
 def write_counts(counts, which, ends, room):
-    """Write how long each list of this program is; return how long they are together."""
+    """Write how long each list of this program is; return the sum of these lengths."""
     count = ends - which * room
     # All rows of a warp write the same number.
     tl.store(counts + which, count)

@@ -8,9 +8,9 @@ import triton.language as tl
 
 from lloydia.backends.cuda.device_functions.fp16_scores import (
     CHUNK,
-    HALF_NORM_WIDTH,
     WIDEST_IN_REGISTERS,
     error_of_sums,
+    half_norm_units,
 )
 from lloydia.backends.cuda.device_functions.run_state import (
     N_ACTIVE,
@@ -64,9 +64,8 @@ def scan_active_kernel(
     stopped, n_active = tl.load(run_state + STOPPED), tl.load(run_state + N_ACTIVE)
     n_active = tl.where(stopped != 0, 0, n_active)
     stride = width if WIDE else CHUNK
-    f, part = tl.arange(0, CHUNK), tl.arange(0, HALF_NORM_WIDTH)
-    units = tl.where(part < 3, tl.load(numbers + UNIT), 0.0).to(tl.float16)
-    units = tl.broadcast_to(units[None, :], (ROWS, HALF_NORM_WIDTH))
+    f = tl.arange(0, CHUNK)
+    units = half_norm_units(tl.load(numbers + UNIT), ROWS)
     for block in range(tl.program_id(0), tl.cdiv(n_active, ROWS), tl.num_programs(0)):
         position = block * ROWS + tl.arange(0, ROWS)
         mask = position < n_active
