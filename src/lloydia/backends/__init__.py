@@ -49,7 +49,7 @@ def choose(
     X : ndarray of shape (n, d), CSR matrix, tensor on a GPU, Chunks, or Partitions of Dask's
         Floating, finite, in any layout; of :func:`lloydia.chunks` the blocks may turn out not to be
         finite as they are read.
-    weights : ndarray of shape (n,), float64, or None; Weights beside Partitions
+    weights : ndarray of shape (n,), float64, or None; Weights if X is Partitions
     n_threads : int or None
         None: as many as this process may use.
     spare : float

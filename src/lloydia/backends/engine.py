@@ -1,6 +1,6 @@
 """What the loop asks of a place where data can live.
 
-An :class:`Engine` holds one data set where it is (in this process, on a device, in pieces on other
+An :class:`Engine` holds one data set where it is (in this process, on a device, in parts on other
 machines) and the state of one run on it.  The loop, the seedings and the empty-cluster policies
 never see rows or labels: they ask for integers, for scalars and for a few rows by number.
 
@@ -10,12 +10,12 @@ Two properties make every engine give the same bits; the first makes them compos
 * What a part of the data contributes is integer (limbs of :mod:`lloydia.exact.sums`) or a minimum
   or maximum, so contributions merge in any order.  The grid follows from the magnitudes
   of all parts: :meth:`Engine.magnitudes` measures them, :meth:`Engine.set_grid` takes those of
-  the whole.
+  all.
 * Scalars may arrive late.  :meth:`Engine.iterate` queues an iteration and returns something with
   ``result()``; the loop keeps up to :attr:`Engine.lag` of them in flight before it waits for the
   oldest.  An engine with a lag keeps the centres of that many iterations, and
   :meth:`Engine.rewind` makes one of them current; an iteration that follows one with empty
-  clusters must change nothing until the loop has dealt with it (it rewinds to it), unless the run
+  clusters must change nothing until the loop has filled these (it rewinds first), unless the run
   was started with ``empty_stops=False``.
 """
 
@@ -65,7 +65,7 @@ class Report(NamedTuple):
     move : float
         Largest change of a single coordinate of any centre.
     inertia : float or None
-        Weighted sum of squared distances to the centres *before* the update; None unless asked.
+        Weighted sum of squared distances to the centres *before* the update, if it is computed.
     drop : float or None
         Inertia of the iteration before minus this one's.  Set by the loop.
     max_iter : int
@@ -87,7 +87,7 @@ class PendingReport(Protocol):
     """A report that is perhaps still being computed."""
 
     def begin(self) -> None:
-        """Have it computed now, if the engine has put that off until it is waited for."""
+        """Have it computed now, if the engine computes it only when it is waited for."""
 
     def result(self) -> Report:
         """Wait for it."""
@@ -97,10 +97,10 @@ class PendingStop(Protocol):
     """What :meth:`Engine.next_stop` returns."""
 
     def begin(self) -> None:
-        """Have it computed now, if the engine has put that off until it is waited for."""
+        """Have it computed now, if the engine computes it only when it is waited for."""
 
     def result(self) -> Report | None:
-        """Wait once; None if none of the iterations that came may end the run."""
+        """Wait once; None if none of the iterations that were reported may end the run."""
 
 
 @dataclass(frozen=True)
@@ -188,7 +188,7 @@ class Abilities(Protocol):
         return None
 
     def expecting(self, run: ExpectedRun) -> AbstractContextManager[None]:
-        """Return a context in which such a run, and its start, are asked for.
+        """Return a context in which the caller makes such a run, and its start.
 
         An engine that has kernels to compile compiles those of the whole run at once there.
         """
@@ -224,7 +224,7 @@ class Engine(Abilities, Starts, Protocol):
         :meth:`mean_variance`.  An engine may end it there by itself: what is queued
         beyond changes nothing, and :meth:`rewind` still finds the state after that iteration.
     algorithm : str
-        That of the last assignment; of a run with ``"auto"``, the one it came to.
+        That of the last assignment; of a run with ``"auto"``, the one that it ended with.
     n_distances, n_rechecked : int
         Point-centre distances (or scores) evaluated by assignments since the engine was made, and
         rows whose certificate failed.

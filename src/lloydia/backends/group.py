@@ -1,4 +1,4 @@
-"""How several parts are asked: one after the other here, otherwise elsewhere."""
+"""How questions reach several parts: one after the other here; elsewhere in other ways."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ __all__ = ["Part", "Step", "Tally"]
 
 @dataclass(frozen=True)
 class Step:
-    """What an iteration of some rows comes to; several add up, in any order.
+    """The result of an iteration of some rows; those of several parts add up, in any order.
 
     Attributes
     ----------
@@ -51,8 +51,8 @@ class Tally(NamedTuple):
 class Part(Protocol):
     """Rows in one place.  Row numbers are the part's own; `grid` is (bits a limb, exponent).
 
-    Whatever is asked of it is asked of all parts, so that what it answers is small, and its state
-    is a function of its rows and of what it was asked: one that is lost can be made again.
+    Each question goes to all parts, so answers are small.  The state of a part is a function of its
+    rows and of the questions before: a part that is lost can be made again.
     """
 
     name: str
@@ -64,7 +64,7 @@ class Part(Protocol):
         """Measure the rows."""
 
     def set_grid(self, magnitudes: sums.Magnitudes) -> None:
-        """Fix the grid of the sums from the magnitudes of the whole."""
+        """Fix the grid of the sums from the magnitudes of all parts."""
 
     def all_sums(self) -> NDArray[np.int64]:
         """Return the integers of all rows as one cluster: shape (n_limbs, 1, d + 1)."""

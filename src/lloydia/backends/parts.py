@@ -1,7 +1,7 @@
 """An engine of parts: rows in several places, whose contributions add up.
 
 A :class:`~lloydia.backends.part.Part` is what a worker on another machine, a second GPU or a chunk
-of a file has to be; a :class:`~lloydia.backends.group.Group` knows where they are;
+of a file has to be; a :class:`~lloydia.backends.group.Group` reaches them;
 :mod:`parted_rows` asks all of them, and :mod:`parted_run` iterates.
 """
 

@@ -43,7 +43,7 @@ class WeightedRows:
     Attributes
     ----------
     every : array, CSR matrix, tensor on a GPU, Chunks or Partitions: n rows
-    weights : ndarray of float64, or None; Weights beside Partitions
+    weights : ndarray of float64, or None; Weights if X is Partitions
         Of the rows of positive weight.
     positive : ndarray of shape (n,), bool, or None
         None where every weight is positive, and of Partitions, whose parts leave rows of weight 0
@@ -56,7 +56,7 @@ class WeightedRows:
 
     @classmethod
     def of(cls, X: Any, sample_weight: Any) -> WeightedRows:
-        """Check weights beside checked rows.
+        """Check the weights of checked rows.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""Weights of the rows of a Dask collection, beside their rows."""
+"""Weights of the rows of a Dask collection, on the same workers."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ __all__ = ["Weights", "weigh"]
 
 @dataclass(frozen=True)
 class Weights:
-    """Weights in place.
+    """Weights on the workers that have the rows.
 
     Attributes
     ----------
     by_worker : list of Future
-        Of a list of ndarrays each, beside :attr:`Partitions.by_worker`.
+        Of a list of ndarrays each, in the order of :attr:`Partitions.by_worker`.
     digests : list of int
         Of each partition's.
     positive : list of int
@@ -66,7 +66,7 @@ class Fact(NamedTuple):
 
 
 def weigh(X: Partitions, sample_weight: Any) -> Weights | None:
-    """Put weights in place beside the rows of `X`.
+    """Put weights on the workers that have the rows of `X`.
 
     Parameters
     ----------

@@ -344,7 +344,7 @@ def test_copies_and_computations_wait_for_each_other_and_the_host_for_neither(me
     sender = sending.Sender(sending.Array(X, 10), torch.device("cpu"))
     sender.copying = copying
     for name, place in zip("ab", sender.places):
-        place.came, place.used = Event(f"came {name}"), Event(f"used {name}")
+        place.arrived, place.used = Event(f"arrived {name}"), Event(f"used {name}")
         place.host = torch.empty_like(place.there)
     for p, rows in sender.blocks(range(4)):
         assert np.array_equal(rows, X[10 * p : 10 * p + 10])
@@ -356,13 +356,13 @@ def test_copies_and_computations_wait_for_each_other_and_the_host_for_neither(me
     copies = [
         f"copying {what}"
         for name in "abab"
-        for what in (f"waits for used {name}", f"records came {name}")
+        for what in (f"waits for used {name}", f"records arrived {name}")
     ]
     assert orders["copying"] == copies
     computations = []
     for p, name in enumerate("abab"):
         computations += [
-            f"computing waits for came {name}",
+            f"computing waits for arrived {name}",
             f"compute {p}",
             f"computing records used {name}",
         ]

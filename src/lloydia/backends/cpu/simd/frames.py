@@ -228,9 +228,9 @@ def frame_group(typingctx, shape, addresses, X, origin, scale, y, squares, g):
         stride, n_features = (builder.extract_value(builder.extract_value(X, i), 1) for i in (6, 5))
         y, squares = _places(builder, y, squares, g)
         kind = ir.DoubleType() if double else FLOAT
-        beside = builder.icmp_signed("==", stride, ir.Constant(ADDRESS, size_of(kind)))
+        contiguous = builder.icmp_signed("==", stride, ir.Constant(ADDRESS, size_of(kind)))
         n_blocks = builder.udiv(n_features, ir.Constant(ADDRESS, BLOCK))
-        n_blocks = builder.select(beside, n_blocks, ir.Constant(ADDRESS, 0))
+        n_blocks = builder.select(contiguous, n_blocks, ir.Constant(ADDRESS, 0))
         n_blocks = ADDRESS(0) if short else n_blocks
         span = builder.mul(n_blocks, ir.Constant(ADDRESS, BLOCK)), n_features
         total = cgutils.alloca_once(builder, VECTOR)

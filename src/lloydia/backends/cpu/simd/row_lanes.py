@@ -80,9 +80,9 @@ def add_squares(typingctx, X, rows, centers, stride, n_features, D):
                   for table in (rows, centers)]  # fmt: skip
         addresses_of = [[load(builder, table, 8 * lane, ADDRESS, 8) for lane in range(LANES)]
                 for table in (rows, centers)]  # fmt: skip
-        beside = builder.icmp_signed("==", stride, ADDRESS(8 if kind == DOUBLE else 4))
+        contiguous = builder.icmp_signed("==", stride, ADDRESS(8 if kind == DOUBLE else 4))
         n_blocks = builder.udiv(n_features, ADDRESS(BLOCK))
-        n_blocks = builder.select(beside, n_blocks, ADDRESS(0))
+        n_blocks = builder.select(contiguous, n_blocks, ADDRESS(0))
         _add_blocks(builder, kind, *addresses_of, n_blocks, total)
         start = builder.mul(n_blocks, ADDRESS(BLOCK))
         with cgutils.for_range(builder, n_features, start=start) as loop:

@@ -18,6 +18,7 @@ from lloydia.backends.cuda.device_functions.iteration_report import (
     RECHECKED,
 )
 from lloydia.backends.cuda.device_functions.run_state import SIZE, STOPPED
+from lloydia.backends.cuda.runtime.async_copy import AsyncCopy
 
 __all__ = ["BatchRun", "BatchStatus"]
 
@@ -65,10 +66,7 @@ class BatchRun:
             (n_slots, rows.batch_size, HEAD.value + k), dtype=torch.int64, **new
         )
         self.run_state = torch.zeros(rows.batch_size * SIZE, **int32)
-        self.host = torch.empty(
-            self.report.shape, dtype=torch.int64, pin_memory=self.report.is_cuda, device="cpu"
-        )
-        self.copied: list[torch.cuda.Event | None] = [None] * n_slots
+        self.copies: dict[int, AsyncCopy] = {}
         self.statuses: dict[int, BatchStatus] = {}
 
     @cached_property
@@ -106,20 +104,14 @@ class BatchRun:
     def ask(self, iteration: int) -> None:
         """Queue the copy of the reports of an iteration."""
         slot = self.slot(iteration)
-        self.host[slot].copy_(self.report[slot], non_blocking=True)
+        self.copies[slot] = AsyncCopy(self.report, slot, slot + 1)
         self.statuses.pop(slot, None)
-        if self.report.is_cuda:
-            self.copied[slot] = event = torch.cuda.Event()
-            event.record()
 
     def status(self, iteration: int) -> BatchStatus:
         """Wait for the reports of an iteration that were asked for."""
         slot = self.slot(iteration)
         if slot not in self.statuses:
-            event = self.copied[slot]
-            if event is not None:
-                event.synchronize()
-            self.statuses[slot] = read(self.host[slot].numpy())
+            self.statuses[slot] = read(self.copies[slot].numpy()[0])
         return self.statuses[slot]
 
 
