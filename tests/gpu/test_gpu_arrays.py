@@ -93,7 +93,7 @@ def test_another_gpu_than_the_current_one(expected):
         assert answer(model) == expected
         assert model.device_ == str(model.labels_.device) == "cuda:1"
     assert answer(KMeans(9, random_state=0, device="cuda:1").fit(X)) == expected
-    with pytest.raises(ValueError, match="X lives on cuda:1"):
+    with pytest.raises(ValueError, match="X is on cuda:1"):
         KMeans(9, device="cuda:0").fit(rows)
 
 

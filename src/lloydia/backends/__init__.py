@@ -42,8 +42,8 @@ def choose(
     Parameters
     ----------
     device : {"auto", "cpu", "cuda", "cuda:0", ..., "cuda:all", "cuda:0,1", ..., "reference"}
-        ``"auto"`` is where the array lives; a NumPy array or SciPy matrix stays on the CPU.
-        ``"cuda"`` is the GPU that the array lives on, or torch's current one; ``"cuda:all"`` and
+        ``"auto"`` is where the array is; a NumPy array or SciPy matrix stays on the CPU.
+        ``"cuda"`` is the GPU that the array is on, or torch's current one; ``"cuda:all"`` and
         ``"cuda:0,1"`` cut the rows evenly over GPUs of this host.  ``"reference"`` is the NumPy
         oracle: slow, for tests and study.
     X : ndarray of shape (n, d), CSR matrix, tensor on a GPU, Chunks, or Partitions of Dask's
@@ -58,7 +58,7 @@ def choose(
     Raises
     ------
     ValueError
-        For a device that is not there, or not the one that `X` lives on; there is no silent
+        For a device that is not there, or not the one that `X` is on; there is no silent
         fallback.
     ImportError
         For a GPU, without PyTorch and Triton.
@@ -81,7 +81,7 @@ def choose(
         raise unknown_device(device)
     if there:
         raise ValueError(
-            f"X lives on {X.device}, which {option('device', device)} does not include: use "
+            f"X is on {X.device}, which {option('device', device)} does not include: use "
             f"{option('device', 'auto')}, or copy X to the CPU (X.cpu() for torch, X.get() for "
             "CuPy)."
         )

@@ -1,4 +1,4 @@
-"""What the loop asks of a place where data can live.
+"""The protocol of engines: what the loop asks of the place where the data are.
 
 An :class:`Engine` holds one data set where it is (in this process, on a device, in parts on other
 machines) and the state of one run on it.  The loop, the seedings and the empty-cluster policies

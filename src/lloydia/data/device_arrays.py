@@ -49,7 +49,7 @@ def load_torch() -> Any:
         if error.name != "torch":
             raise
         raise ImportError(
-            "X lives on a GPU, which needs PyTorch and Triton: pip install torch triton, or copy "
+            "X is on a GPU, which needs PyTorch and Triton: pip install torch triton, or copy "
             "X to the host (X.get() for CuPy)."
         ) from None
 

@@ -33,7 +33,7 @@ def test_a_member_on_a_gpu_that_lost_its_state_finds_it_again(device):
         kind: answer(Member(rows, own, digests, kind, 1), None, step, (X[8:12], True), history)
         for kind, rows in own_rows.items()
     }
-    with pytest.raises(ValueError, match="Blocks of X live on GPUs"):
+    with pytest.raises(ValueError, match="Blocks of X are on GPUs"):
         answer(Member(rows, own, digests, "cpu", 1), None, step, (X[8:12], True), history)
     assert found["cuda"].n_changed == found["auto"].n_changed > 0
     assert (found["cuda"].sums == found["auto"].sums).all()

@@ -133,7 +133,7 @@ class Member:
         X, weights = self.weighted[number].X, self.weighted[number].weights
         if on_gpu(X) and self.device == "cpu":
             raise ValueError(
-                f"Blocks of X live on GPUs, which {option('device', 'cpu')} does not include: use "
+                f"Blocks of X are on GPUs, which {option('device', 'cpu')} does not include: use "
                 f"{option('device', 'auto')}, or copy the blocks to the CPU by "
                 "X.to_backend('numpy'), or 'pandas' for a data frame."
             )

@@ -209,7 +209,7 @@ def test_without_a_gpu_all_of_them_is_an_error(monkeypatch):
 def test_rows_on_a_gpu_that_is_left_out():
     elsewhere = type("Rows", (torch.Tensor,), {"device": torch.device("cuda:2")})(torch.empty(1))
     assert devices.find_several("cuda:1,2", elsewhere) == ["cuda:1", "cuda:2"]
-    with pytest.raises(ValueError, match=r"X lives on cuda:2 and device='cuda:0,1' leaves it out"):
+    with pytest.raises(ValueError, match=r"X is on cuda:2, which device='cuda:0,1' leaves out"):
         devices.find_several("cuda:0,1", elsewhere)
 
 

@@ -49,7 +49,7 @@ def test_nothing_is_done_while_a_graph_is_captured(device, monkeypatch):
     monkeypatch.setattr(devices, "_count", lambda: 2)
     monkeypatch.setattr(devices, "INTERPRETED", False)
     monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: True)
-    message = f"^device='{device}' is waited for, which cannot be captured in a CUDA graph"
+    message = f"^device='{device}' cannot be used while a CUDA graph is captured"
     with pytest.raises(RuntimeError, match=message):
         KMeans(2, device=device).fit(X)
     with pytest.raises(RuntimeError, match=message):
@@ -93,7 +93,7 @@ def test_rows_on_another_gpu(monkeypatch):
     rows = torch.empty(1)
     elsewhere = type("Rows", (torch.Tensor,), {"device": torch.device("cuda:1")})(rows)
     assert devices.find("cuda", elsewhere) == devices.find("cuda:1", elsewhere) == "cuda:1"
-    with pytest.raises(ValueError, match=r"X lives on cuda:1.*copy X with X\.to\('cuda:0'\)"):
+    with pytest.raises(ValueError, match=r"X is on cuda:1.*copy X with X\.to\('cuda:0'\)"):
         devices.find("cuda:0", elsewhere)
 
 

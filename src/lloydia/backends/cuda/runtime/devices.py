@@ -44,7 +44,7 @@ def find(device: str, X: Any) -> str:
     Raises
     ------
     ValueError
-        If there is no such GPU, `X` lives on another one, or the kernels are not for it.
+        If there is no such GPU, `X` is on another one, or the kernels are not for it.
     RuntimeError
         While a CUDA graph is captured.
     """
@@ -53,7 +53,7 @@ def find(device: str, X: Any) -> str:
     home = X.device.index if isinstance(X, torch.Tensor) else None
     if asked is not None and home is not None and asked != home:
         raise ValueError(
-            f"X lives on cuda:{home} and {option('device', device)} is another GPU: use "
+            f"X is on cuda:{home} and {option('device', device)} is another GPU: use "
             f"{option('device', 'auto')}, or copy X with X.to({device!r})."
         )
     if asked is None:
@@ -70,7 +70,7 @@ def find_several(device: str, X: Any) -> list[str]:
     Raises
     ------
     ValueError
-        If there is no such GPU, one is named twice, `X` lives on another one, or the kernels are
+        If there is no such GPU, one is named twice, `X` is on another one, or the kernels are
         not for one of them.
     """
     listed = device.removeprefix("cuda:")
@@ -81,8 +81,8 @@ def find_several(device: str, X: Any) -> list[str]:
     home = X.device.index if isinstance(X, torch.Tensor) else None
     if home is not None and home not in numbers:
         raise ValueError(
-            f"X lives on cuda:{home} and {option('device', device)} leaves it out: name it too, or "
-            f"copy X with X.to('cuda:{numbers[0]}')."
+            f"X is on cuda:{home}, which {option('device', device)} leaves out: name it as well, "
+            f"or copy X with X.to('cuda:{numbers[0]}')."
         )
     _check_age(numbers)
     return [f"cuda:{number}" for number in numbers]
@@ -110,8 +110,8 @@ def _check_there(device: str, number: int) -> None:
         )
     if not INTERPRETED and torch.cuda.is_current_stream_capturing():
         raise RuntimeError(
-            f"{option('device', device)} is waited for, which cannot be captured in a CUDA graph: "
-            "call Lloydia outside of the capture."
+            f"{option('device', device)} cannot be used while a CUDA graph is captured: call "
+            "Lloydia outside of the capture."
         )
 
 
