@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from lloydia import KMeans, kmeans_plusplus
 from lloydia.backends import choose
+from lloydia.backends.numpy_first import compiled_only
 from lloydia.bench.machine import keep
 from lloydia.seeding import SEEDINGS
 
@@ -60,7 +61,8 @@ def mixture(n: int, d: int, k: int) -> NDArray[np.float32]:
 def picks(X: NDArray, k: int, init: str, device: str) -> NDArray[np.int64]:
     """Return the rows that a seeding chooses."""
     threads = 1 if device == "cpu" else None
-    return SEEDINGS[init](choose(device, X, None, threads), k, np.random.RandomState(0))
+    with compiled_only():
+        return SEEDINGS[init](choose(device, X, None, threads), k, np.random.RandomState(0))
 
 
 def check(X: NDArray) -> None:

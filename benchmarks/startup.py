@@ -3,12 +3,19 @@
     python benchmarks/startup.py                  the table
     python benchmarks/startup.py --device cuda    that of a GPU
     python benchmarks/startup.py --save           keep the figures under results/
+    python benchmarks/startup.py --against ../old/src    beside the sources of another commit
 
 Seconds are from the start of a process to the result, interpreter and imports included; what the
 interpreter does at exit is not.  Modules have their bytecode, as installed packages do.  "Empty
 cache" is a compile cache folder made for that run; "warm cache" is the same folder afterwards.  The
 import is what `import lloydia` adds to `import sklearn.cluster`: the median difference of processes
 that take turns.
+
+With `--against`, processes of both sources take turns.  Seconds are the processor's, from the
+imports done to the result, so that other programs change them little.  After a first fit with
+"auto", a process fits with another algorithm, twice; "first fit and elkan" is the first fit, plus
+what the first of these two took longer.  `git archive COMMIT src | tar x -C ../old` makes such a
+folder.
 
 On a GPU, seconds are from PyTorch and Lloydia imported, and the rows on the GPU, to the result.
 After the first fit the same process makes others, each twice: "more" is what the first of both took
@@ -33,6 +40,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+import lloydia
+from lloydia.algorithms import ALGORITHMS
 from lloydia.bench.machine import cpu_name, keep, load
 
 ROUNDS = 5
@@ -48,6 +57,18 @@ X = numpy.random.default_rng(0).normal(size=({n}, {d})).astype("{dtype}")
 assert KMeans({k}, random_state=0).fit(X).labels_.max() == {k} - 1
 """
 
+OWN_SECONDS = """
+import json, time
+import numpy
+from lloydia import KMeans
+import lloydia.estimators.kmeans
+X = numpy.random.default_rng(0).normal(size=({n}, {d})).astype("{dtype}")
+def seconds(algorithm="auto"):
+    begin = time.process_time()
+    KMeans({k}, random_state=0, algorithm=algorithm).fit(X)
+    return time.process_time() - begin
+print(json.dumps([seconds(), seconds(), seconds("{algorithm}") - seconds("{algorithm}")]))
+"""
 
 # Rows, features, type and clusters on a GPU.
 CUDA_CASES = (
@@ -116,6 +137,7 @@ class Figure:
     target: float | None = None
     kernels: int | None = None
     device: str | None = None
+    before: float | None = None
 
     @property
     def missed(self) -> bool:
@@ -153,14 +175,40 @@ def first_fits(what: str, n: int, d: int, dtype: str, k: int) -> list[Figure]:
     ]
 
 
-def lines(program: str, cache: str) -> list[list]:
-    """Return what a fresh interpreter prints, with a cache of Triton's kernels."""
+def compared(what: str, shape: tuple[int, int, str, int], other: str) -> list[Figure]:
+    """Return processor seconds of first fits beside those of other sources, in turns."""
+    n, d, dtype, k = shape
+    own = str(Path(lloydia.__file__).parents[1])
+    found: dict[str, dict[str, list[float]]] = {own: {}, other: {}}
+    for algorithm in ALGORITHMS[1:]:
+        program = OWN_SECONDS.format(n=n, d=d, dtype=dtype, k=k, algorithm=algorithm)
+        for sources, times in found.items():
+            with tempfile.TemporaryDirectory() as cache:
+                environment = {"NUMBA_CACHE_DIR": cache, "PYTHONPATH": sources}
+                (first, second, more), (warm, *_) = (
+                    lines(program, environment)[0] for _ in range(2)
+                )
+            for name, value in (
+                ("first fit, empty cache", first),
+                ("second fit of that process", second),
+                ("first fit, kernels of those fits on disk", warm),
+                (f"first fit and {algorithm}", first + more),
+            ):
+                times.setdefault(name, []).append(value)
+    return [
+        Figure(f"{name} ({what})", median(values), before=median(found[other][name]))
+        for name, values in found[own].items()
+    ]
+
+
+def lines(program: str, environment: dict[str, str]) -> list[list]:
+    """Return what a fresh interpreter prints in an environment, such as that of a cache."""
     done = subprocess.run(
         [sys.executable, "-c", program],
         check=True,
         stdout=subprocess.PIPE,
         text=True,
-        env={**os.environ, "TRITON_CACHE_DIR": cache},
+        env={**os.environ, **environment},
     )
     return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("[")]
 
@@ -172,8 +220,9 @@ def cuda_fits(n: int, d: int, dtype: str, k: int, flash: bool) -> list[Figure]:
     shape, name = f"{n:,} x {d}, {dtype}, k = {k:,}", torch.cuda.get_device_name()
     program = CUDA_FIT.format(n=n, d=d, dtype=dtype, k=k)
     with tempfile.TemporaryDirectory() as cache:
-        (what, cold, kernels), *later = lines(program, cache)
-        _, warm, _ = lines(program, cache)[0]
+        environment = {"TRITON_CACHE_DIR": cache}
+        (what, cold, kernels), *later = lines(program, environment)
+        _, warm, _ = lines(program, environment)[0]
     figures = [
         Figure(f"{what}, empty cache ({shape})", cold, 5.0, kernels, name),
         Figure(f"{what}, warm cache ({shape})", warm, 1.0, kernels, name),
@@ -181,7 +230,8 @@ def cuda_fits(n: int, d: int, dtype: str, k: int, flash: bool) -> list[Figure]:
     ]
     if flash and dtype == "float32":
         with tempfile.TemporaryDirectory() as cache:
-            for what, took, _ in lines(FLASH_FIT.format(n=n, d=d, dtype=dtype, k=k), cache):
+            flash_fit = FLASH_FIT.format(n=n, d=d, dtype=dtype, k=k)
+            for what, took, _ in lines(flash_fit, {"TRITON_CACHE_DIR": cache}):
                 figures.append(Figure(f"{what}, empty cache ({shape})", took, device=name))
     return figures
 
@@ -202,7 +252,7 @@ def table(figures: list[Figure]) -> Table:
     where = figures[0].device or cpu_name()
     result = Table(title=f"Fresh processes on {where}", box=box.SIMPLE_HEAD)
     result.add_column("what")
-    for head in ("seconds", "kernels", "target", ""):
+    for head in ("seconds", "before", "ratio", "kernels", "target", ""):
         result.add_column(head, justify="right")
     for figure in figures:
         target, verdict = "", ""
@@ -210,7 +260,10 @@ def table(figures: list[Figure]) -> Table:
             target = f"{figure.target:.1f}"
             verdict = "[red]missed" if figure.missed else "[green]met"
         kernels = "" if figure.kernels is None else str(figure.kernels)
-        result.add_row(figure.what, f"{figure.seconds:.2f}", kernels, target, verdict)
+        before = ("", "")
+        if figure.before is not None:
+            before = f"{figure.before:.2f}", f"{figure.seconds / figure.before:.2f}"
+        result.add_row(figure.what, f"{figure.seconds:.2f}", *before, kernels, target, verdict)
     return result
 
 
@@ -218,9 +271,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--save", action="store_true", help="append the rows to results/")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--against", metavar="SRC", help="sources to compare with, on the CPU")
     options = parser.parse_args()
     busy = load()
-    if options.device == "cuda":
+    if options.against:
+        other = str(Path(options.against).resolve())
+        figures = [figure for what, case in CASES.items() for figure in compared(what, case, other)]
+    elif options.device == "cuda":
         flash = find_spec("flash_kmeans") is not None
         figures = [figure for case in CUDA_CASES for figure in cuda_fits(*case, flash)]
     else:

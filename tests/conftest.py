@@ -8,6 +8,9 @@ import pytest
 
 from faster_interpreter import make_faster
 
+# Most tests are of kernels, which small data would not reach; commands that tests run inherit it.
+os.environ.setdefault("LLOYDIA_NUMPY_SECONDS", "0")
+
 # The mark of all tests in a folder; pyproject.toml says what the marks mean.
 MARKS = {"gpu": "gpu", "backends/cuda": "interpreter"}
 

@@ -1,8 +1,9 @@
 """The engines, and how one is chosen.
 
 :class:`lloydia.backends.engine.Engine` says what each method of an engine does.  :mod:`reference`
-is the oracle, :mod:`cpu` and :mod:`cuda` are fast, and :mod:`parts` is made of others: of blocks
-that are read (:mod:`stream`), of several GPUs, or of a cluster's workers (:mod:`cluster`).
+is the oracle, :mod:`cpu` and :mod:`cuda` are fast, :mod:`numpy_first` has few rows on the CPU, and
+:mod:`parts` is made of others: of blocks that are read (:mod:`stream`), of several GPUs, or of a
+cluster's workers (:mod:`cluster`).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from lloydia.backends import numpy_first
 from lloydia.backends.device_names import ONE, one_gpu_name, several_gpus, unknown_device
 from lloydia.backends.engine import Engine
 from lloydia.data.chunks.source import Chunks
@@ -72,7 +74,7 @@ def choose(
         return load("lloydia.backends.cluster").engine(X, weights, device, n_threads)
     there = on_gpu(X)
     if device in ("auto", "cpu") and not there:
-        return load("lloydia.backends.cpu.engine").CPU(X, weights, n_threads, spare)
+        return numpy_first.engine_for(X, weights, n_threads, spare)
     if name := _gpu_name(device, there):
         return _on_gpu(name, X, weights, there)
     if several_gpus(device):

@@ -181,6 +181,11 @@ class Reference(Engine):
         self.assigned, self.D = distance.nearest(self.X, self.used)
         self.n_distances += self.n_samples * len(self.used)
 
+    def measure(self, labels: NDArray[np.int32], centers: NDArray) -> None:
+        """Take labels, and the centres that they belong to, as those of the last assignment."""
+        self.assigned, self.used = labels, centers
+        self.D = distance.own_distances(self.X, labels, centers)
+
     def inertia(self) -> float:
         return sums.total(self.D if self.weights is None else self.weights * self.D)
 

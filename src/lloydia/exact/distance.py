@@ -24,6 +24,7 @@ __all__ = [
     "largest_magnitude",
     "movement",
     "nearest",
+    "own_distances",
     "relative_error",
     "squared_distances",
 ]
@@ -67,6 +68,15 @@ def nearest(X: NDArray, centers: NDArray) -> tuple[NDArray[np.int32], NDArray[np
     return labels.astype(np.int32), D[np.arange(len(X)), labels]
 
 
+def own_distances(X: NDArray, labels: NDArray, centers: NDArray) -> NDArray[np.float64]:
+    """Return the D of each row to the centre of its label, shape (n,)."""
+    total = np.zeros(len(X))
+    for f in range(X.shape[1]):
+        difference = X[:, f].astype(np.float64) - centers[labels, f].astype(np.float64)
+        total += difference * difference
+    return total
+
+
 def movement(old: NDArray, new: NDArray) -> tuple[float, float]:
     """Return the movements of centres.
 
@@ -77,10 +87,8 @@ def movement(old: NDArray, new: NDArray) -> tuple[float, float]:
     move : float
         The largest change of a coordinate of any centre.
     """
-    squares = np.zeros(len(old))
+    squares = own_distances(old, np.arange(len(old)), new)
     difference = new.astype(np.float64) - old.astype(np.float64)
-    for f in range(old.shape[1]):
-        squares += difference[:, f] * difference[:, f]
     return in_order(squares), float(np.abs(difference).max(initial=0.0))
 
 

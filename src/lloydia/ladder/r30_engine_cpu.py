@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from lloydia.backends import choose
 from lloydia.backends.magnitudes import check_range
+from lloydia.backends.numpy_first import compiled_only
 from lloydia.ladder.rung import About, Outcome, Watch
 from lloydia.stopping import Rule
 
@@ -36,7 +37,8 @@ def fit(
     """Run the engine with its own choice of algorithm."""
     watch = Watch(rule, max_iter, len(X))
     began = time.perf_counter()
-    engine = choose("cpu", X, None, threads)
+    with compiled_only():
+        engine = choose("cpu", X, None, threads)
     check_range(engine, None, centers)
     engine.start(centers, "auto", empty_stops=False, max_iter=max_iter)
     over = False

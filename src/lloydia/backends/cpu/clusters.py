@@ -31,6 +31,8 @@ class Clusters:
     sums : ndarray of shape (n_threads, n_limbs, k, d + 1 or more), int64
     touched : ndarray of shape (n_threads, k or more), bool
         Whether a thread changed a cluster's sums since its mean was taken.
+    kernel : callable
+        Adds up rows.
     """
 
     sums: NDArray[np.int64]
@@ -38,6 +40,7 @@ class Clusters:
 
     def __init__(self, dataset: Dataset) -> None:
         self.dataset = dataset
+        self.kernel = kernels.sparse_accumulate if dataset.sparse else kernels.accumulate
 
     @classmethod
     def of_all_rows(cls, dataset: Dataset) -> Clusters:
@@ -67,7 +70,6 @@ class Clusters:
         dataset = self.dataset
         # Looked up once a run, because an iteration on few rows takes some microseconds.
         self._fixed = dataset.scaled_weights, dataset.fixed_point_grid
-        self._kernel = kernels.sparse_accumulate if dataset.sparse else kernels.accumulate
 
     def move(
         self,
@@ -92,7 +94,7 @@ class Clusters:
             The new labels.
         labels : IN/OUT, ndarray (n,), int32
         """
-        return self._kernel(
+        return self.kernel(
             self.dataset.X, rows, start, stop, *self._fixed, fresh, labels, self.sums[thread],
             self.touched[thread],
         )  # fmt: skip

@@ -43,6 +43,11 @@ class CPU(Seeded, Engine):
         self.n_samples, self.n_features = X.shape
         self.dtype = X.dtype
 
+    @property
+    def is_compiled(self) -> bool:
+        """Whether kernels of whole fits were compiled, in this process or an earlier one."""
+        return all(part.is_compiled for part in (self.dataset, self.seeder, self.run))
+
     # -- the data set ------------------------------------------------------------------------
 
     def magnitudes(self) -> sums.Magnitudes:

@@ -18,6 +18,7 @@ from lloydia.backends.cpu.clusters import Clusters
 from lloydia.backends.cpu.memory import OwnMemory, RunMemory
 from lloydia.backends.cpu.rows.dataset import NONE, Dataset
 from lloydia.backends.cpu.rows.features import EVERY
+from lloydia.backends.cpu.runtime.compiled import is_compiled
 from lloydia.backends.cpu.scan import tile_scores
 from lloydia.backends.cpu.scan.framed_cache import FramedCache
 from lloydia.backends.cpu.scan.scanners import Bf16Prefilter
@@ -124,6 +125,11 @@ class Run:
     def assigned(self, labels: NDArray[np.int32]) -> None:
         self.labels_in_tiles = False
         self._assigned: NDArray[np.int32] = labels
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether kernels of runs were compiled, in this process or an earlier one."""
+        return is_compiled(self.clusters.kernel)
 
     def start(self, centers: NDArray, algorithm: str, max_iter: int) -> None:
         """Begin a run from these centres."""

@@ -131,9 +131,11 @@ def compiled(device: str, shape: Shape, dtype: str) -> Case:
     """Compile the kernels of one type and shape."""
     from sklearn.exceptions import ConvergenceWarning
 
+    from lloydia.backends.numpy_first import compiled_only
+
     X, began = rows_of_shape(shape, dtype, device), time.perf_counter()
     observed, kernels = compiled_for_cpu if device == "cpu" else compiled_for_gpu, {}
-    with observed() as taken, warnings.catch_warnings():
+    with compiled_only(), observed() as taken, warnings.catch_warnings():
         # Random data may have fewer clusters than wanted.
         warnings.simplefilter("ignore", ConvergenceWarning)
         for name, run in fits(X, shape.clusters, device):

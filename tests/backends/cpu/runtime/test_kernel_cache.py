@@ -12,7 +12,7 @@ import pytest
 from numba.core import config
 
 from lloydia.backends.cpu.runtime import kernel_cache
-from lloydia.backends.cpu.runtime.compiled import kernel
+from lloydia.backends.cpu.runtime.compiled import is_compiled, kernel
 
 resource = pytest.importorskip("resource", reason="no limit of the length of files")
 
@@ -50,6 +50,26 @@ def test_a_kernel_is_read_from_the_disk(folder):
     assert called() == (21, 0, [])
     assert called() == (21, 1, [])
     assert len(files(folder, ".nbi")) == len(files(folder, ".nbc")) == 1
+
+
+def test_whether_a_kernel_was_compiled(folder, monkeypatch):
+    assert not is_compiled(fresh())
+    here = fresh()
+    here(7)
+    assert is_compiled(fresh())
+    (path,) = files(folder, ".nbi")
+    path.unlink()
+    assert is_compiled(here)
+    assert not is_compiled(fresh())
+    monkeypatch.setattr(kernel_cache.FunctionCache, "__init__", unwritable)
+    alone = fresh()
+    assert not is_compiled(alone)
+    alone(7)
+    assert is_compiled(alone)
+
+
+def unwritable(*_):
+    raise RuntimeError("no folder can be written")
 
 
 DAMAGE = {

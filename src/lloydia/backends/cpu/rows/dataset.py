@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from lloydia.backends.cpu.rows.distances import own_distances, own_of, sparse_own, squared_distances
 from lloydia.backends.cpu.rows.read_only import as_writable
 from lloydia.backends.cpu.runtime import pool
+from lloydia.backends.cpu.runtime.compiled import is_compiled
 from lloydia.backends.cpu.runtime.pool import Task
 from lloydia.backends.cpu.simd.limbs import padded
 from lloydia.backends.cpu.simd.microkernel_low_dim import LOW_DIM
@@ -71,6 +72,11 @@ class Dataset:
         self.width = X.nnz / self.n_samples if self.sparse else self.n_features
         self._grid: exact.Grid | None = None
         self._magnitudes: exact.Magnitudes | None = None
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether kernels of an inertia were compiled, in this process or an earlier one."""
+        return is_compiled(sums.total_terms)
 
     def attach(self, rows: NDArray | None) -> None:
         """Replace dense rows: None drops them, the same rows come back later."""

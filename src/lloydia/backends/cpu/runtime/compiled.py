@@ -23,6 +23,7 @@ __all__ = [
     "OVERLOAD",
     "floats",
     "integers",
+    "is_compiled",
     "keep_alive",
     "kernel",
     "local",
@@ -80,6 +81,11 @@ def kernel(function: Callable | None = None, **options: Any) -> Any:
     # Compiling makes many objects and hardly any garbage.
     compiled.compile = uncollected(compiled.compile)
     return compiled
+
+
+def is_compiled(kernel: Any) -> bool:
+    """Return whether a kernel is compiled for some types, in this process or on disk."""
+    return bool(kernel.signatures) or (isinstance(kernel._cache, Cache) and kernel._cache.holds_any)
 
 
 def subroutine(function: Callable | None = None, **options: Any) -> Any:

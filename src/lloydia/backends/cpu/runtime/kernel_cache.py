@@ -37,6 +37,11 @@ class DamagedError(Exception):
 class Files(IndexDataCacheFile):
     """The index and the data files of one function's kernels."""
 
+    @property
+    def exists(self) -> bool:
+        """Whether there is an index."""
+        return os.path.exists(self._index_path)
+
     def load(self, key: Any) -> Any:
         """Return the kernel of a key; None where there is none."""
         name = self._load_index().get(key)
@@ -96,7 +101,12 @@ class Cache(FunctionCache):
     def __init__(self, function: Any) -> None:
         super().__init__(function)
         stamp = self._impl.locator.get_source_stamp()
-        self._cache_file = Files(self._cache_path, self._impl.filename_base, stamp)
+        self._cache_file: Files = Files(self._cache_path, self._impl.filename_base, stamp)
+
+    @property
+    def holds_any(self) -> bool:
+        """Whether the function was compiled for some types, perhaps by another release of Numba."""
+        return self._cache_file.exists
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return the compiled kernel for these types, or None."""

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lloydia.backends.cpu.rows.dataset import NONE, Dataset
+from lloydia.backends.cpu.runtime.compiled import is_compiled
 from lloydia.backends.cpu.seeding import weights as seeding
 from lloydia.backends.cpu.seeding.greedy import MAX_DISTANCES, MAX_ROWS, greedy_of
 from lloydia.backends.cpu.seeding.weights import LOW_DIM, MAX_CANDIDATES, TILE
@@ -217,13 +218,8 @@ class Seeder(SeedingAbilities):
         self, first: NDArray[np.float64], fractions: NDArray[np.float64]
     ) -> NDArray[np.int64] | None:
         """Choose the rows of k-means++ in one kernel, without a state of seeds; None for many."""
-        small = self.dataset.n_samples <= MAX_ROWS and self.dataset.n_features <= LOW_DIM
         quick = self.dataset.n_samples * fractions.size <= MAX_DISTANCES
-        if (
-            not (small and quick)
-            or self.dataset.sparse
-            or not self.dataset.source.flags.c_contiguous
-        ):
+        if not (quick and self._in_one_kernel):
             self.n_expected = len(fractions)
             return None
         rows, terms = np.empty(1 + len(fractions), dtype=np.int64), np.empty(TILE)
@@ -235,6 +231,19 @@ class Seeder(SeedingAbilities):
             *np.empty((2, n_tiles), dtype=np.int64),
         )  # fmt: skip
         return rows[:count]
+
+    @property
+    def _in_one_kernel(self) -> bool:
+        """Whether one kernel can do a whole k-means++."""
+        dataset = self.dataset
+        few = dataset.n_samples <= MAX_ROWS and dataset.n_features <= LOW_DIM
+        return few and not dataset.sparse and dataset.source.flags.c_contiguous
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether kernels of k-means++ were compiled, in this process or an earlier one."""
+        one = self._in_one_kernel
+        return is_compiled(greedy_of(self.dataset.n_features) if one else seeding.survey)
 
     def terms_grid(self) -> tuple[int, int]:
         """Return the grid of weight times D."""
