@@ -14,9 +14,12 @@ from lloydia.backends.cpu.engine import CPU
 from lloydia.backends.cpu.rows.dataset import Dataset
 from lloydia.backends.cpu.seeding import oversampling, wide_potentials
 from lloydia.backends.cpu.seeding.screen import aligned
-from lloydia.backends.cpu.seeding.sketch import WIDTH, Sketch
+from lloydia.backends.cpu.seeding.sketch import Sketch
+from lloydia.backends.cpu.seeding.sketch_bytes import WIDTH
 from lloydia.backends.cpu.seeding.sketched_potentials import SketchedPotentials
+from lloydia.backends.cpu.seeding.weights import MAX_CANDIDATES
 from lloydia.backends.cpu.simd import sketch_rows
+from lloydia.backends.cpu.simd.sketch_rows import GROUP
 from lloydia.seeding.parallel import parallel
 from lloydia.seeding.plusplus import plusplus
 from nasty import FLAVOURS, nasty_rows, nasty_weights, rows_of
@@ -233,31 +236,42 @@ def test_sketches_take_at_most_half_of_the_free_memory(monkeypatch):
 
 def test_bytes_are_multiplied_alike_with_and_without_the_instruction(monkeypatch):
     rng = np.random.default_rng(0)
-    rows = rng.integers(0, 256, size=(64, 20)).astype(np.uint8)
-    candidates = rng.integers(-127, 128, size=(8, 20)).astype(np.int8)
-    starts = rng.integers(-9999, 9999, size=8).astype(np.int32)
-    limits = rng.integers(-50000, 50000, size=64).astype(np.int32)
-    scores = rows.astype(int) @ candidates.astype(int).T + starts
-    expected = [sum(1 << int(p) for p in np.flatnonzero(scores[:, c] > limits)) for c in range(7)]
+    rows = rng.integers(0, 256, size=(GROUP, 20)).astype(np.uint8)
+    candidates = rng.integers(-127, 128, size=(24, 20)).astype(np.int8)
+    starts = rng.integers(-9999, 9999, size=24).astype(np.int32)
+    limits = rng.integers(-10000, 90000, size=GROUP).astype(np.int32)
+    above = rows.astype(int) @ candidates.astype(int).T + starts > limits[:, None]
     for dot in {sketch_rows._dot, sketch_rows._portable_dot}:
-        for abreast in (1, 4):
+        for few, several, abreast in ((4, 4, 1), (4, 8, 2)):
             monkeypatch.setattr(sketch_rows, "_dot", dot)
+            monkeypatch.setattr(sketch_rows, "FEW", few)
+            monkeypatch.setattr(sketch_rows, "CANDIDATES", several)
             monkeypatch.setattr(sketch_rows, "ABREAST", abreast)
-            assert flags(rows, candidates, starts, limits) == expected
+            for m in (1, 4, 7, 8, 10, 13, 16):
+                expected = [
+                    (99 + p, [c for c in range(m) if above[p, c]])
+                    for p in range(GROUP)
+                    if above[p, : -(-m // few) * few].any()
+                ]
+                assert flags(rows, candidates, starts, m, limits) == expected
 
 
-def flags(rows, candidates, starts, limits):
-    """Return the flags of a group of rows for 7 candidates."""
-    group = aligned((5, 64), np.int32)
+def flags(rows, candidates, starts, m, limits):
+    """Return the hits after the first one of a group: numbers, from 99 on, and candidates."""
+    group = aligned((5, GROUP), np.int32)
     group[:] = rows.view(np.int32).T
-    masks = np.zeros(8, np.int64)
+    hits = np.zeros(1 + GROUP + sketch_rows.LANES, np.uint32)
 
     @njit
-    def run(group, candidates, starts, limits, masks):
-        sketch_rows.flag_rows(
-            group.ctypes.data, 5, candidates.ctypes.data, starts.ctypes.data, 7,
-            limits.ctypes.data, masks.ctypes.data,
+    def run(group, candidates, starts, m, limits, hits):
+        return sketch_rows.flag_rows(
+            group.ctypes.data, 5, candidates.ctypes.data, starts.ctypes.data, m,
+            limits.ctypes.data, 99, hits.ctypes.data, 1,
         )  # fmt: skip
 
-    run(group, candidates, starts, limits, masks)
-    return [int(mask) % 2**64 for mask in masks[:7]]
+    count = run(group, candidates, starts, m, limits, hits)
+    assert hits[0] == 0
+    return [
+        (hit >> MAX_CANDIDATES, [c for c in range(m) if hit >> c & 1])
+        for hit in hits[1:count].tolist()
+    ]

@@ -135,7 +135,7 @@ def extend_by_sketch(seeder: Oversampled, centers: NDArray) -> bool:
     wide = centers.astype(np.float64)
     groups, squares, errors = sketch.rows
     # Rounds have limits of their own, which follow D.
-    limits = np.empty_like(sketch.limits)
+    limits = sketch.new_limits()
     sketch.write_limits(seeder.nearest, error, limits)
     n_tiles = [0] * seeder.dataset.n_threads
 

@@ -20,7 +20,7 @@ from lloydia.backends.cpu.runtime.compiled import (
 )
 from lloydia.backends.cpu.runtime.counting import upto
 from lloydia.backends.cpu.seeding.gains import FAR
-from lloydia.backends.cpu.seeding.sketch import limit_of
+from lloydia.backends.cpu.seeding.sketch_bytes import limit_of
 from lloydia.backends.cpu.seeding.weights import MAX_CANDIDATES, TILE, fixed
 from lloydia.backends.cpu.simd.candidates import lowest_bit
 from lloydia.backends.cpu.simd.differences import difference
@@ -30,9 +30,11 @@ from lloydia.backends.cpu.simd.sketch_rows import GROUP, flag_rows
 
 __all__ = ["accept_candidate", "bound_gains", "evaluate_candidates", "lower_nearest"]
 
-GROUPS = TILE // GROUP
-N_MASKS, GROUP_PAIRS = GROUPS * MAX_CANDIDATES, GROUP * MAX_CANDIDATES
-TILE_AND_BATCH = TILE + LANES
+CANDIDATE_BITS = (1 << MAX_CANDIDATES) - 1
+
+# Pairs that are evaluated together, or more; and room for them and for those of one more tile.
+TOGETHER = 64
+ROOM, PAIRS_ROOM = TOGETHER + TILE, TOGETHER + TILE * MAX_CANDIDATES
 
 # Bytes of a row that are prefetched at most: the processor does the rest by itself.
 FETCHED = 1024
@@ -50,46 +52,61 @@ def evaluate_pairs(X, centers, rows, names, m, D):
 
 
 @subroutine
-def flag_tile(tile, n, first, m, groups, limits, candidates, masks):
-    """Flag the rows of a tile that `m` candidates, from `first` on, may be nearer to.
+def flag_tile(tile, n, first, m, groups, limits, candidates, flagged):
+    """List the rows of a tile that `m` candidates, from `first` on, may be nearer to.
 
-    ``masks[g * MAX_CANDIDATES + c]`` has a bit for each row of group g of the tile.
+    `flagged` (TILE or more,), uint32, receives them as MAX_CANDIDATES says.  Returns how many there
+    are.
     """
     packed, starts = candidates
-    n_quads = groups.shape[1]
-    for g in upto(GROUPS):
-        at, place = tile * TILE + g * GROUP, g * MAX_CANDIDATES
-        if at >= n:
-            for c in upto(m):
-                masks[place + c] = 0
-            continue
-        flag_rows(
+    count = 0
+    for place in upto(0, minimum(TILE, n - tile * TILE), GROUP):
+        at = tile * TILE + place
+        count = flag_rows(
             groups.ctypes.data + at // GROUP * groups.strides[0],
-            n_quads,
+            groups.shape[1],
             packed.ctypes.data + first * packed.strides[0],
             starts.ctypes.data + first * 4,
             m,
             limits.ctypes.data + at * 4,
-            masks.ctypes.data + place * 8,
+            place,
+            flagged.ctypes.data,
+            count,
         )
-        if at + GROUP > n:
-            there = (np.int64(1) << (n - at)) - 1
-            for c in upto(m):
-                masks[place + c] &= there
+    return count
 
 
 @subroutine
-def fetch_tile(X, start, m, masks):
-    """Prefetch the rows of a tile that are flagged for some candidate."""
-    size = minimum(X.shape[1] * X.itemsize, FETCHED)
-    for g in upto(GROUPS):
-        union = np.int64(0)
-        for c in upto(m):
-            union |= masks[g * MAX_CANDIDATES + c]
-        while union != 0:
-            i = start + g * GROUP + lowest_bit(np.uint64(union))
-            union &= union - 1
-            fetch(X.ctypes.data + i * X.strides[0], size)
+def fetch_row(X, i, nearest):
+    """Prefetch a row and its D."""
+    fetch(X.ctypes.data + i * X.strides[0], minimum(X.shape[1] * X.itemsize, FETCHED))
+    fetch(nearest.ctypes.data + 8 * i, 8)
+
+
+@subroutine
+def evaluate_gains(
+    X, rows, pairs, names, m, centers, unit, margins, nearest, weights, nearer, gains
+):
+    """Add the gains of `m` pairs, see :func:`bound_gains`; note in `nearer` which may be nearer.
+
+    A pair is a row, by its place in `rows`, and a candidate.
+    """
+    relative, absolute = margins
+    square = np.float64(unit) * np.float64(unit)
+    D = local(np.float32, PAIRS_ROOM)
+    # No branch on a distance: others are on their way while it is waited for.
+    for q in upto(m):
+        D[q] = difference(X, rows[pairs[q]], centers, names[q], unit)
+    for q in upto(m):
+        i, c, far = rows[pairs[q]], names[q], np.float64(D[q])
+        near, w = nearest[i] * square, weights[i] if len(weights) else 1.0
+        gain = w * (near - far)
+        gains[0, c] += gain if gain > 0.0 else 0.0
+        # What is not a number may be nearer.
+        farther = (far < FAR) & (far * (1.0 - relative) - absolute >= near)
+        doubt = w * (near + absolute) if far < FAR else np.inf
+        gains[1, c] += 0.0 if farther else doubt
+        nearer[pairs[q]] |= np.uint32(not farther) << np.uint32(c)
 
 
 @kernel(**LEAN)
@@ -129,49 +146,35 @@ def bound_gains(
     int
         Pairs that were evaluated.
     """
-    n, m, n_evaluated = len(nearest), len(centers), 0
-    relative, absolute = margins
-    square = np.float64(unit) * np.float64(unit)
-    masks = local(np.int64, N_MASKS)
-    places, names = local(np.int32, GROUP_PAIRS), local(np.int32, GROUP_PAIRS)
-    D, improves = local(np.float32, GROUP_PAIRS), local(np.uint32, GROUP)
+    n, m, n_evaluated, n_rows, n_pairs = len(nearest), len(centers), 0, 0, 0
+    flagged, rows, nearer = local(np.uint32, TILE), local(np.int64, ROOM), local(np.uint32, ROOM)
+    pairs, names = local(np.int32, PAIRS_ROOM), local(np.int32, PAIRS_ROOM)
     for tile in upto(first, last):
-        start, n_hits = tile * TILE, 0
-        flag_tile(tile, n, 0, m, groups, limits, candidates, masks)
-        fetch_tile(X, start, m, masks)
-        for g in upto(GROUPS):
-            group, count, union = start + g * GROUP, 0, np.int64(0)
-            for c in upto(m):
-                mask = masks[g * MAX_CANDIDATES + c]
-                union |= mask
-                while mask != 0:
-                    places[count], names[count] = lowest_bit(np.uint64(mask)), c
-                    mask &= mask - 1
-                    count += 1
-            n_evaluated += count
-            # No branches here: distances are on their way while others are waited for.
-            for q in upto(count):
-                D[q] = difference(X, group + places[q], centers, names[q], unit)
-            for p in upto(GROUP):
-                improves[p] = 0
-            for q in upto(count):
-                p, c, far = places[q], names[q], np.float64(D[q])
-                i = group + p
-                near = nearest[i] * square
-                w = weights[i] if len(weights) else 1.0
-                # What is not a number may be nearer.
-                nearer = not (far < FAR and far * (1.0 - relative) - absolute >= near)
-                gains[0, c] += w * (near - far) if far < near else 0.0
-                doubt = w * (near + absolute) if nearer else 0.0
-                gains[1, c] += doubt if far < FAR else np.inf
-                improves[p] |= np.uint32(nearer) << np.uint32(c)
-            while union != 0:
-                p = lowest_bit(np.uint64(union))
-                union &= union - 1
-                place = np.uint32(g * GROUP + p)
-                hits[start + n_hits] = place << np.uint32(MAX_CANDIDATES) | improves[p]
-                n_hits += improves[p] != 0
-        counts[tile] = n_hits
+        counts[tile] = 0
+        for at in upto(flag_tile(tile, n, 0, m, groups, limits, candidates, flagged)):
+            hit = np.int64(flagged[at])
+            i = tile * TILE + (hit >> MAX_CANDIDATES)
+            # They are read after some more tiles.
+            fetch_row(X, i, nearest)
+            rows[n_rows], nearer[n_rows] = i, 0
+            bits = hit & CANDIDATE_BITS
+            while bits != 0:
+                pairs[n_pairs], names[n_pairs] = n_rows, lowest_bit(np.uint64(bits))
+                bits &= bits - 1
+                n_pairs += 1
+            n_rows += 1
+        if n_pairs >= TOGETHER or tile == last - 1:
+            evaluate_gains(
+                X, rows, pairs, names, n_pairs, centers, unit, margins, nearest, weights, nearer,
+                gains,
+            )  # fmt: skip
+            for p in upto(n_rows):
+                of = rows[p] // TILE
+                place = np.uint32(rows[p] - of * TILE)
+                hits[of * TILE + counts[of]] = place << np.uint32(MAX_CANDIDATES) | nearer[p]
+                counts[of] += nearer[p] != 0
+            n_evaluated += n_pairs
+            n_rows = n_pairs = 0
     return n_evaluated
 
 
@@ -258,32 +261,32 @@ def accept_candidate(
     totals, tops : IN/OUT, ndarray (n_tiles,), int64 and float64
         Integer sum and largest of weight times D; NaN where the largest term may have shrunk.
     """
-    d, m, last_batch = X.shape[1], 0, last - 1
-    rows, names, D = (
-        local(np.int64, TILE_AND_BATCH),
-        local(np.int64, LANES),
-        local(np.float64, LANES),
-    )
+    d, m = X.shape[1], 0
+    squares, errors, _, _ = sketched
+    rows, names, D = local(np.int64, ROOM), local(np.int64, LANES), local(np.float64, LANES)
     for q in upto(LANES):
         names[q] = j
     for tile in upto(first, last):
         start = tile * TILE
         for at in upto(counts[tile]):
             hit = np.int64(hits[start + at])
-            rows[m] = start + (hit >> MAX_CANDIDATES)
-            m += (hit >> j) & 1
-        done = 0
-        while m - done >= LANES or (tile == last_batch and done < m):
-            here = minimum(LANES, m - done)
-            some = part(rows, done, done + here)
-            evaluate_pairs(X, centers, some, names, here, D)
-            accept_rows(
-                some, here, D, nearest, weights, low, high, sketched, d, limits, totals, tops
-            )
-            done += here
-        for q in upto(m - done):
-            rows[q] = rows[done + q]
-        m -= done
+            if hit >> j & 1:
+                rows[m] = start + (hit >> MAX_CANDIDATES)
+                # They are read after some more tiles.
+                fetch_row(X, rows[m], nearest)
+                fetch(squares.ctypes.data + 4 * rows[m], 4)
+                fetch(errors.ctypes.data + 4 * rows[m], 4)
+                fetch(limits.ctypes.data + 4 * rows[m], 4)
+                m += 1
+        if m >= TOGETHER or tile == last - 1:
+            for done in upto(0, m, LANES):
+                here = minimum(LANES, m - done)
+                some = part(rows, done, done + here)
+                evaluate_pairs(X, centers, some, names, here, D)
+                accept_rows(
+                    some, here, D, nearest, weights, low, high, sketched, d, limits, totals, tops
+                )
+            m = 0
 
 
 @subroutine
@@ -311,31 +314,30 @@ def lower_nearest(
     `max_evaluated` of them the others are left out.
     """
     n, d, n_evaluated = len(nearest), X.shape[1], 0
-    masks = local(np.int64, N_MASKS)
+    flagged = local(np.uint32, TILE)
     rows, names, D = local(np.int64, LANES), local(np.int64, LANES), local(np.float64, LANES)
     for tile in upto(first, last):
         start, waiting = tile * TILE, 0
         for some in upto(0, len(centers), MAX_CANDIDATES):
             m = minimum(MAX_CANDIDATES, len(centers) - some)
-            flag_tile(tile, n, some, m, groups, limits, candidates, masks)
-            for c in upto(m):
-                for g in upto(GROUPS):
-                    mask = masks[g * MAX_CANDIDATES + c]
-                    while mask != 0:
-                        rows[waiting] = start + g * GROUP + lowest_bit(np.uint64(mask))
-                        names[waiting] = some + c
-                        mask &= mask - 1
-                        waiting += 1
-                        if waiting == LANES:
-                            evaluate_pairs(X, centers, rows, names, waiting, D)
-                            lower_pairs(
-                                rows, names, waiting, D, before, sketched, d, limits, nearest,
-                                owners,
-                            )  # fmt: skip
-                            n_evaluated += waiting
-                            waiting = 0
-                            if n_evaluated > max_evaluated:
-                                return n_evaluated
+            n_flagged = flag_tile(tile, n, some, m, groups, limits, candidates, flagged)
+            for at in upto(n_flagged):
+                hit = np.int64(flagged[at])
+                bits = hit & CANDIDATE_BITS
+                while bits != 0:
+                    rows[waiting] = start + (hit >> MAX_CANDIDATES)
+                    names[waiting] = some + lowest_bit(np.uint64(bits))
+                    bits &= bits - 1
+                    waiting += 1
+                    if waiting == LANES:
+                        evaluate_pairs(X, centers, rows, names, waiting, D)
+                        lower_pairs(
+                            rows, names, waiting, D, before, sketched, d, limits, nearest, owners
+                        )
+                        n_evaluated += waiting
+                        waiting = 0
+                        if n_evaluated > max_evaluated:
+                            return n_evaluated
         if waiting:
             evaluate_pairs(X, centers, rows, names, waiting, D)
             lower_pairs(rows, names, waiting, D, before, sketched, d, limits, nearest, owners)

@@ -17,15 +17,22 @@ from lloydia.backends.cpu.simd.pairs import compiled_for
 
 __all__ = ["CANDIDATES", "GROUP", "flag_rows"]
 
-LANES, VECTORS, CANDIDATES = 16, 4, 4
+LANES, VECTORS = 16, 2
 GROUP = LANES * VECTORS
 
-# Vectors whose sums are kept in registers at a time.
-ABREAST = VECTORS if get_host_cpu_features().get("avx512f") else 1
+# Candidates and vectors of rows whose sums are kept in registers at a time.  With 512 bits, all of
+# a group's are, so that rows are read once; the last FEW candidates or fewer go by themselves.
+WIDE = get_host_cpu_features().get("avx512f")
+FEW = 4
+CANDIDATES, ABREAST = (2 * FEW, VECTORS) if WIDE else (FEW, 1)
+
+# Bits of a hit below the number of its row: one a candidate.
+NUMBER = 16
 
 _BYTES = 4 * LANES
 _INT, _SHORT, _ADDRESS = ir.IntType(32), ir.IntType(16), ir.IntType(64)
 _INTS, _SHORTS = ir.VectorType(_INT, LANES), ir.VectorType(_SHORT, 2 * LANES)
+_NOTHING = ir.Constant(_INTS, [0] * LANES)
 
 
 def _loaded(builder, address, offset, kind, align):
@@ -83,9 +90,51 @@ def _scores(builder, rows, n_quads, candidates, starts, totals):
                 builder.store(_dot(builder, builder.load(total), value, c), total)
 
 
+def _flags(builder, rows, n_quads, candidates, starts, first, limits, totals):
+    """Return for some vectors of rows, lane by lane, a bit for each candidate from `first` on."""
+    pitch = builder.mul(n_quads, _ADDRESS(4))
+    base = builder.add(candidates, builder.mul(first, pitch))
+    places = [builder.add(base, builder.mul(pitch, _ADDRESS(c))) for c in range(len(totals))]
+    at = builder.add(starts, builder.mul(first, _ADDRESS(4)))
+    begin = [_splat(builder, _loaded(builder, at, 4 * c, _INT, 4)) for c in range(len(totals))]
+    _scores(builder, rows, n_quads, places, begin, totals)
+    shift = _splat(builder, builder.trunc(first, _INT))
+    found = []
+    for v, limit in enumerate(limits):
+        flags = _NOTHING
+        for c, row in enumerate(totals):
+            over = builder.icmp_signed(">", builder.load(row[v]), limit)
+            bit = ir.Constant(_INTS, [1 << c] * LANES)
+            flags = builder.or_(flags, builder.select(over, bit, _NOTHING))
+        found.append(builder.shl(flags, shift))
+    return found
+
+
+def _append(builder, flags, numbers, hits, count):
+    """Append the lanes that have a flag to a list of hits; return how many there are then."""
+    intrinsic_of = cgutils.get_or_insert_function
+    bits = ir.VectorType(ir.IntType(1), LANES)
+    compress = intrinsic_of(
+        builder.module,
+        ir.FunctionType(_INTS, [_INTS, bits, _INTS]),
+        f"llvm.experimental.vector.compress.v{LANES}i32",
+    )
+    mask = ir.IntType(LANES)
+    popcount = intrinsic_of(builder.module, ir.FunctionType(mask, [mask]), f"llvm.ctpop.i{LANES}")
+    flagged = builder.icmp_signed("!=", flags, _NOTHING)
+    undefined = ir.Constant(_INTS, ir.Undefined)
+    packed = builder.call(compress, [builder.or_(flags, numbers), flagged, undefined])
+    to = builder.add(hits, builder.mul(count, _ADDRESS(4)))
+    builder.store(packed, builder.inttoptr(to, _INTS.as_pointer())).align = 4
+    n_flagged = builder.call(popcount, [builder.bitcast(flagged, mask)])
+    return builder.add(count, builder.zext(n_flagged, _ADDRESS))
+
+
 @intrinsic
-def flag_rows(typingctx, rows, n_quads, candidates, starts, m, limits, masks):
-    """Write for each candidate which rows of a group have a score above their limit.
+def flag_rows(typingctx, rows, n_quads, candidates, starts, m, limits, number, hits, count):
+    """Append the rows of a group that have a score above their limit to a list of `count` hits.
+
+    Nothing branches on a score.  Returns how many hits there are then.
 
     Parameters
     ----------
@@ -93,43 +142,55 @@ def flag_rows(typingctx, rows, n_quads, candidates, starts, m, limits, masks):
     n_quads : int
         Columns, divided by four.
     candidates, starts : IN, addresses
-        The bytes of `m` candidates, end to end, and the int32 that their scores start from.  Up to
-        the next multiple of CANDIDATES, those after them are read too.
+        The bytes of `m` candidates, end to end, and the int32 that their scores start from; `m` is
+        up to 16.  Up to the next multiple of FEW, those after them are read and flagged too.
     limits : IN, address of GROUP int32
-    masks : OUT, address of `m`, rounded up to a multiple of CANDIDATES, int64
-        A bit a row.
+    number : int
+        That of the first row.
+    hits : IN/OUT, address of uint32
+        The number of a row, times 2**16, and a bit for each candidate.  Up to LANES places after
+        the last hit are overwritten.
     """
 
     def codegen(context, builder, sig, args):
-        rows, n_quads, candidates, starts, m, limits, masks = args
-        pitch = builder.mul(n_quads, _ADDRESS(4))
-        turns = builder.udiv(builder.add(m, _ADDRESS(CANDIDATES - 1)), _ADDRESS(CANDIDATES))
+        rows, n_quads, candidates, starts, m, limits, number, hits, count = args
         totals = [
             [cgutils.alloca_once(builder, _INTS) for _ in range(ABREAST)] for _ in range(CANDIDATES)
         ]
-        with cgutils.for_range(builder, turns) as outer:
-            first = builder.mul(outer.index, _ADDRESS(CANDIDATES))
-            base = builder.add(candidates, builder.mul(first, pitch))
-            places = [builder.add(base, builder.mul(pitch, _ADDRESS(c))) for c in range(CANDIDATES)]
-            at = builder.add(starts, builder.mul(first, _ADDRESS(4)))
-            begin = [
-                _splat(builder, _loaded(builder, at, 4 * c, _INT, 4)) for c in range(CANDIDATES)
-            ]
-            bits = [_ADDRESS(0)] * CANDIDATES
-            for block in range(0, VECTORS, ABREAST):
-                some = builder.add(rows, _ADDRESS(_BYTES * block))
-                _scores(builder, some, n_quads, places, begin, totals)
-                for v in range(ABREAST):
-                    limit = _loaded(builder, limits, _BYTES * (block + v), _INTS, 4)
-                    for c, row in enumerate(totals):
-                        over = builder.icmp_signed(">", builder.load(row[v]), limit)
-                        over = builder.zext(builder.bitcast(over, ir.IntType(LANES)), _ADDRESS)
-                        over = builder.shl(over, _ADDRESS(LANES * (block + v)))
-                        bits[c] = builder.or_(bits[c], over)
-            to = builder.add(masks, builder.mul(first, _ADDRESS(8)))
-            for c, mask in enumerate(bits):
-                place = builder.add(to, _ADDRESS(8 * c))
-                builder.store(mask, builder.inttoptr(place, _ADDRESS.as_pointer())).align = 8
-        return context.get_dummy_value()
+        found = [cgutils.alloca_once(builder, _INTS) for _ in range(ABREAST)]
+        turns = builder.udiv(builder.add(m, _ADDRESS(CANDIDATES - 1)), _ADDRESS(CANDIDATES))
+        for block in range(0, VECTORS, ABREAST):
+            some = builder.add(rows, _ADDRESS(_BYTES * block))
+            above = [_loaded(builder, limits, _BYTES * (block + v), _INTS, 4)
+                     for v in range(ABREAST)]  # fmt: skip
+            for flags in found:
+                builder.store(_NOTHING, flags)
+            with cgutils.for_range(builder, turns) as loop:
+                first = builder.mul(loop.index, _ADDRESS(CANDIDATES))
 
-    return types.void(*[types.intp] * 7), codegen
+                def add(n, some=some, above=above, first=first):
+                    new = _flags(
+                        builder, some, n_quads, candidates, starts, first, above, totals[:n]
+                    )
+                    for flags, value in zip(found, new, strict=True):
+                        builder.store(builder.or_(builder.load(flags), value), flags)
+
+                if CANDIDATES == FEW:
+                    add(FEW)
+                else:
+                    few = builder.icmp_signed("<=", builder.sub(m, first), _ADDRESS(FEW))
+                    with builder.if_else(few) as (then, otherwise):
+                        with then:
+                            add(FEW)
+                        with otherwise:
+                            add(CANDIDATES)
+            for v, flags in enumerate(found):
+                lanes = range(LANES * (block + v), LANES * (block + v + 1))
+                numbers = builder.add(
+                    _splat(builder, builder.trunc(number, _INT)), ir.Constant(_INTS, list(lanes))
+                )
+                numbers = builder.shl(numbers, ir.Constant(_INTS, [NUMBER] * LANES))
+                count = _append(builder, builder.load(flags), numbers, hits, count)
+        return count
+
+    return types.intp(*[types.intp] * 9), codegen
