@@ -296,10 +296,6 @@ class Dataset:
         chosen = self.X[torch.as_tensor(indices, device=self.device)]
         return chosen.to(self.wide).cpu().numpy() + 0.0
 
-    def given_weights(self, indices: NDArray[np.int64]) -> NDArray[np.float64] | None:
-        """Return the weights of some rows, on the host; None where there are none."""
-        return None if self.weights is None else self.weights.cpu().numpy()[indices]
-
     def seed_weights(self) -> NDArray[np.float64] | None:
         return None if self.weights is None else self.weights.cpu().numpy()
 

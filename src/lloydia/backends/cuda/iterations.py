@@ -197,7 +197,9 @@ class Iterations:
         data, run, iteration = self.data, self.run, self.launched
         changed = run.status(iteration).changed
         totals = run.memory.sums.sum(dim=0, keepdim=True)
-        found = exact.limbs(data.rows(rows), data.given_weights(rows), data.grid)
+        weights = data.seed_weights()
+        own = None if weights is None else weights[rows]
+        found = exact.limbs(data.rows(rows), own, data.grid)
         limbs = torch.from_numpy(found).to(data.device)
         old = run.memory.labels[torch.from_numpy(rows).to(data.device)].tolist()
         for i, cluster in enumerate(clusters.tolist()):

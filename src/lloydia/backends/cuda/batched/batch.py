@@ -46,23 +46,24 @@ class Batch:
 
     Parameters
     ----------
-    rows : BatchRows
     k : int
     empty_stops : bool
         Whether empty clusters end what is queued of an item.
-    starts : torch.Tensor of shape (batch_size, k, d), optional
+    starts : torch.Tensor of shape (batch_size, k, d), or None
         Where all items will be started, with :meth:`assign_ahead` before they are.
-    bounds : torch.Tensor, optional
-        Of the rows, which :func:`~lloydia.backends.cuda.matmul.starting.queue_start` raises.
+    rows : BatchRows
+    bounds : torch.Tensor, or None
+        Of the rows, which :func:`~lloydia.backends.cuda.matmul.starting.queue_start` raises; None
+        where the rows are not all that the starts are for.
     """
 
     def __init__(
         self,
-        rows: BatchRows,
         k: int,
         empty_stops: bool,
-        starts: torch.Tensor | None = None,
-        bounds: torch.Tensor | None = None,
+        starts: torch.Tensor | None,
+        rows: BatchRows,
+        bounds: torch.Tensor | None,
     ) -> None:
         self.rows = rows
         self.run = BatchRun(rows, k, SLOTS, empty_stops)
@@ -258,20 +259,9 @@ def batches(
         part = X[first : first + size]
         rows = part.contiguous() if there else to_device(np.asarray(part), home)
         own = None if starts is None else starts[first : first + size].contiguous()
-        made_of = partial(_batch, k, empty_stops, own)
+        made_of = partial(Batch, k, empty_stops, own)
         for numbers, batch in alike(rows, made_of, Batch.assign_ahead):
             yield [first + i for i in numbers], batch
-
-
-def _batch(
-    k: int,
-    empty_stops: bool,
-    starts: torch.Tensor | None,
-    rows: BatchRows,
-    bounds: torch.Tensor | None,
-) -> Batch:
-    """Return the batch of rows; those without bounds are not all that the starts are for."""
-    return Batch(rows, k, empty_stops, starts, bounds)
 
 
 def largest_batch(X: Any, k: int, device: torch.device, copied: bool) -> int:

@@ -10,11 +10,8 @@ __all__ = ["features"]
 
 @triton.jit
 def features(source, at, mask, d: tl.constexpr):
-    """Return d vectors (or scalars): the features of the rows whose first feature is at `at`."""
+    """Return d vectors: the features of the rows whose first feature is at `at`; 0 outside."""
     x = ()
     for f in tl.static_range(d):
-        if mask is None:
-            x = x + (tl.load(source + at + f),)
-        else:
-            x = x + (tl.load(source + at + f, mask=mask, other=0.0),)
+        x = x + (tl.load(source + at + f, mask=mask, other=0.0),)
     return x

@@ -32,7 +32,7 @@ from lloydia.backends.cuda.protocols import Rows
 from lloydia.backends.cuda.rows.distances import columns_of
 from lloydia.backends.cuda.runtime.launching import EXACT, launch, next_power, processors
 
-__all__ = ["columns_for", "recheck_all"]
+__all__ = ["recheck_all"]
 
 # Rows of a table and its size, at most; 2**LEVELS features are loaded at once.
 ROWS, TABLE, LEVELS = 16, 4096, 3
@@ -46,11 +46,6 @@ DOUBLE_ROUNDING, DOUBLE_LOST = tl.constexpr(2.0**-50), tl.constexpr(2.0**-1000)
 ONE = tl.constexpr(1 << 16)
 # Features that are loaded at once for canonical D, of few rows: it must not cost others registers.
 EXACT_FEATURES = tl.constexpr(8)
-
-
-def columns_for(k: int) -> int:
-    """Return the number of table columns for k centres."""
-    return next_power(k, 32)
 
 
 @triton.jit
@@ -167,7 +162,7 @@ def recheck_all(
     run_state: torch.Tensor,
 ) -> None:
     """Queue the recheck of the rows in `ambiguous` against the packed centres."""
-    columns = columns_for(centers.k)
+    columns = next_power(centers.k, 32)
     n_rows = min(ROWS, TABLE // columns)
     resident, registers = LARGE if n_rows * columns > TABLE // 4 else SMALL
     programs = programs_each(resident * processors(rows.device), rows.batch_size)

@@ -19,14 +19,13 @@ LINE = tl.constexpr(128)
 def prefetch(source, first, n, COUNT: tl.constexpr):
     """Prefetch COUNT of n numbers from `first` on, by all threads, without waiting.
 
-    `first` and `n` are 64-bit integers.  Addresses past the end are clamped; n may be None.
+    `first` and `n` are 64-bit integers.  Addresses past the end are clamped.
     """
     if COMPILED:
         EACH: tl.constexpr = LINE // (source.dtype.element_ty.primitive_bitwidth // 8)
         for step in tl.static_range(0, COUNT, LANES * EACH):
             at = first + tl.minimum(step + tl.arange(0, LANES) * EACH, COUNT - 1)
-            if n is not None:
-                at = tl.minimum(at, n - 1)
+            at = tl.minimum(at, n - 1)
             tl.inline_asm_elementwise(
                 "prefetch.global.L2 [$1]; mov.b32 $0, 0;", "=r,l",
                 [(source + at).to(tl.int64)],
