@@ -55,13 +55,14 @@ def test_launches_are_repeated_only_where_they_are_recorded(monkeypatch):
 
 
 def test_tables_and_bounds_are_left_out(device):
+    from lloydia.backends.cuda.dataset import Dataset
     from lloydia.backends.cuda.dispatch import Kernels, Stage, Work, chosen
     from lloydia.backends.cuda.update.table_sums import has_table
 
-    X = torch.from_numpy(blobs(64, 16, "float32")).to(device)
-    assert has_table(X, 4, None)
+    rows = Dataset(torch.from_numpy(blobs(64, 16, "float32")).to(device), None)
+    assert has_table(rows, 4)
     with options.without("shared_memory_tables", "pruning"):
-        assert not has_table(X, 4, None)
+        assert not has_table(rows, 4)
         work = Work(10_000_000, 128, 1024, 4)
         assert chosen(Stage.PRUNING, work).kernels is Kernels.NONE
     assert chosen(Stage.PRUNING, work).kernels is Kernels.BOUNDS

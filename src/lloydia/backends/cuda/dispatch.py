@@ -18,6 +18,7 @@ import triton
 
 from lloydia.backends.cuda import options
 from lloydia.backends.cuda.device_functions.fp16_scores import WIDEST_IN_REGISTERS, group_of
+from lloydia.backends.cuda.protocols import WholeRows
 from lloydia.backends.cuda.rows.fp16_rows import padded
 from lloydia.backends.cuda.run_kinds import LOW_DIM, run_kind
 from lloydia.backends.cuda.runtime.launching import next_power
@@ -81,6 +82,14 @@ class Work:
     weighted: bool = False
     aligned: bool = True
     gluon: bool = False
+
+    @staticmethod
+    def over(rows: WholeRows, k: int) -> Work:
+        """Return what the choice of kernels for k clusters of some rows depends on."""
+        return Work(
+            rows.n_samples, rows.n_features, k, rows.wide.itemsize, rows.weights is not None,
+            rows.X.data_ptr() % 16 == 0, has_gluon(rows.device),
+        )  # fmt: skip
 
     @property
     def width(self) -> int:

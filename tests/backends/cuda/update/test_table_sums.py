@@ -12,6 +12,7 @@ import triton.language as tl
 
 from compiling import compiles, said_by
 from lloydia.backends import choose
+from lloydia.backends.cuda.dataset import Dataset
 from lloydia.backends.cuda.device_functions.ptx.limb_overflow import overflow_ptx
 from lloydia.backends.cuda.device_functions.ptx.shared_table import update_ptx
 from lloydia.backends.cuda.device_functions.run_state import N_CHANGED, SIZE, STOPPED
@@ -218,7 +219,7 @@ def moved(rows, fixed_point_grid, totals, new, old, rng, stopped=False):
 def test_sums_follow_the_labels(flavour, dtype, n, d, k, among):
     X = rows_of(flavour, n, d, dtype, seed=1)
     rows, fixed_point_grid = fixed_point_grid_of(X, among)
-    assert has_table(rows.X, k, None)
+    assert has_table(rows, k)
     rng = np.random.default_rng(0)
     n_limbs = fixed_point_grid.grid.n_limbs
     totals = torch.zeros((1, n_limbs, k, d + 1), dtype=torch.int64, device=place("cuda"))
@@ -399,14 +400,15 @@ def test_rows_that_begin_anywhere_are_loaded_one_by_one():
 def test_which_rows_are_added_up_by_tables():
     def copies(k, dtype, d=64):
         X = torch.zeros((1, d), dtype=dtype)
-        return Table.of(k, X.element_size(), has_vectors(X)).copies if has_table(X, k, None) else 0
+        some = has_table(Dataset(X, None), k)
+        return Table.of(k, X.element_size(), has_vectors(X)).copies if some else 0
 
     assert [copies(k, torch.float32) for k in (2, 176, 177, 348, 349)] == [2, 2, 1, 1, 0]
     assert [copies(k, torch.float64) for k in (2, 88, 89, 176, 177)] == [4, 4, 2, 2, 1]
     assert [copies(k, torch.float64) for k in (348, 349)] == [1, 0]
     assert [copies(k, torch.float16) for k in (176, 348, 349)] == [2, 1, 0]
     assert [copies(2, torch.float32, d) for d in (9, 256, 257)] == [2, 2, 0]
-    assert not has_table(torch.zeros((1, 9)), 2, torch.ones(1))
+    assert not has_table(Dataset(torch.zeros((1, 9)), torch.ones(1)), 2)
 
 
 @pytest.mark.parametrize(("weighted", "d"), [(False, 12), (True, 12), (False, 260)])

@@ -79,7 +79,7 @@ class TensorRun:
     ) -> None:
         self.rows = rows
         self.memory = TensorMemory(rows, (lag + 4, *shape), empty_stops)
-        self.work = Work(rows.n_samples, shape[1], shape[0], rows.wide.itemsize)
+        self.work = Work.over(rows, shape[0])
         self.scanning, self.updating = Recording(), Recording()
         # An iteration that packs its centres; an assignment and an iteration that find them packed.
         self.starting, self.assigning, self.iterating = Recording(), Recording(), Recording()

@@ -23,7 +23,7 @@ from lloydia.backends.cuda.device_functions.run_state import (
     item_state,
     wait_for_previous_kernel,
 )
-from lloydia.backends.cuda.dispatch import PADDED, Kernels, Stage, Work, chosen, has_gluon
+from lloydia.backends.cuda.dispatch import PADDED, Kernels, Stage, Work, chosen
 from lloydia.backends.cuda.matmul.candidates import COUNT, nominate
 from lloydia.backends.cuda.matmul.certify import certify
 from lloydia.backends.cuda.matmul.fp16_centers import Fp16Centers
@@ -179,12 +179,9 @@ class TensorScan:
         # A weak reference to the rows, since they may hold this scan.
         self.rows, self.fp16_rows = rows.fp16_rows.rows, rows.fp16_rows
         self.tiling = Tiling.choose(self.fp16_rows.width)
-        work = Work(
-            rows.n_samples, rows.n_features, k, rows.wide.itemsize, gluon=has_gluon(rows.device)
-        )
-        self.first, recheck = (
-            chosen(stage, work).kernels for stage in (Stage.SCORES, Stage.RECHECK)
-        )
+        work = Work.over(rows, k)
+        self.first = chosen(Stage.SCORES, work).kernels
+        recheck = chosen(Stage.RECHECK, work).kernels
         self.resident = self.first in (Kernels.HOPPER, Kernels.RESIDENT)
         self.small, self.inline_exact = (
             recheck is Kernels.ALL, recheck is not Kernels.PAIRS_THEN_ALL,

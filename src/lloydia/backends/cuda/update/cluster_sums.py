@@ -54,7 +54,7 @@ class ClusterSums:
 
     def by_table(self, rows: SummedRows) -> bool:
         """Return whether tables in shared memory add up the changes."""
-        return has_table(rows.X, self.k, rows.weights)
+        return has_table(rows, self.k)
 
     def memory(self, rows: SummedRows) -> Scratch:
         """Return all memory that is needed besides the rows, and which of it begins with zeros."""

@@ -42,6 +42,7 @@ from lloydia.backends.cuda.device_functions.run_state import (
     wait_for_previous_kernel,
 )
 from lloydia.backends.cuda.dispatch import Kernels, Stage, Work, chosen
+from lloydia.backends.cuda.protocols import WholeRows
 from lloydia.backends.cuda.rows.fixed_point_grid import FixedPointGrid
 from lloydia.backends.cuda.runtime.launching import EXACT, INTERPRETED, ceil_div, launch, processors
 from lloydia.backends.cuda.update.bank_swizzle import bank_swizzled, places_of
@@ -53,12 +54,9 @@ __all__ = ["has_table", "interpreter_table", "queue_table"]
 WORTH = tl.constexpr(256)
 
 
-def has_table(X: torch.Tensor, k: int, weights: torch.Tensor | None) -> bool:
+def has_table(rows: WholeRows, k: int) -> bool:
     """Return whether tables of k clusters add up these rows; weighted rows have none."""
-    work = Work(
-        1, X.shape[-1], k, X.element_size(), weights is not None, X.data_ptr() % 16 == 0
-    )  # fmt: skip
-    return chosen(Stage.SUMS, work).kernels is Kernels.TABLES
+    return chosen(Stage.SUMS, Work.over(rows, k)).kernels is Kernels.TABLES
 
 
 def has_vectors(X: torch.Tensor) -> bool:
