@@ -62,7 +62,8 @@ def test_algorithms_are_those_that_a_run_chooses(run, shape, dtype):
 def test_without_pytorch(run, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     monkeypatch.setitem(sys.modules, "triton", None)
-    monkeypatch.delitem(sys.modules, "lloydia.backends.cuda.dispatch", raising=False)
+    for name in ("dispatch", "runtime.hopper"):
+        monkeypatch.delitem(sys.modules, f"lloydia.backends.cuda.{name}", raising=False)
     ran = run("info", "--shape", "1000,64,8")
     assert (ran.status, ran.err) == (0, "")
     assert "The GPU engine needs PyTorch and Triton: pip install torch triton." in ran.out

@@ -12,10 +12,11 @@ if not torch.cuda.is_available():
 import triton.language as tl  # noqa: E402
 
 from lloydia.backends.cuda.device_functions import run_state as state  # noqa: E402
-from lloydia.backends.cuda.dispatch import Kernels, has_gluon  # noqa: E402
+from lloydia.backends.cuda.dispatch import Kernels  # noqa: E402
 from lloydia.backends.cuda.matmul.packed_top_two import slots_of, unpacked  # noqa: E402
 from lloydia.backends.cuda.matmul.scan import TensorScan  # noqa: E402
 from lloydia.backends.cuda.placement import place_rows  # noqa: E402
+from lloydia.backends.cuda.runtime.hopper import has_gluon  # noqa: E402
 from lloydia.exact.half_certificate import summation  # noqa: E402
 
 

@@ -14,6 +14,7 @@ from lloydia.backends.cuda.device_functions.run_state import SIZE
 from lloydia.backends.cuda.dispatch import Kernels, Stage, Work, choices, chosen
 from lloydia.backends.cuda.matmul.scan import TensorScan
 from lloydia.backends.cuda.placement import place_rows
+from lloydia.backends.cuda.runtime import hopper
 
 
 def test_every_choice_names_modules_that_are_there():
@@ -113,7 +114,7 @@ def test_gpus_of_amd_are_no_hoppers(hip, monkeypatch):
     monkeypatch.setattr(triton, "__version__", "3.6.0")
     # PyTorch gives an MI300 this capability.
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device=None: (9, 4))
-    assert dispatch.has_gluon.__wrapped__(torch.device("cuda", 0)) is (hip is None)
+    assert hopper.has_gluon.__wrapped__(torch.device("cuda", 0)) is (hip is None)
     # What is printed without an NVIDIA GPU is for a Hopper.
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device=None: (8, 0))
     assert dispatch.work_of(1000, 64, 256, 4).gluon is (hip is not None)

@@ -11,16 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cache
-
-import torch
-import triton
 
 from lloydia.backends.cuda import options
 from lloydia.backends.cuda.device_functions.fp16_scores import WIDEST_IN_REGISTERS, group_of
 from lloydia.backends.cuda.protocols import WholeRows
 from lloydia.backends.cuda.rows.fp16_rows import padded
 from lloydia.backends.cuda.run_kinds import LOW_DIM, run_kind
+from lloydia.backends.cuda.runtime.hopper import first_capability, fits_triton, has_gluon
 from lloydia.backends.cuda.runtime.launching import next_power
 from lloydia.backends.cuda.update.table_layout import Table
 
@@ -34,13 +31,8 @@ __all__ = [
     "Work",
     "choices",
     "chosen",
-    "has_gluon",
     "work_of",
 ]
-
-# Versions of Triton whose Gluon :mod:`matmul.hopper_scan` is written for, and the GPUs: Hopper.
-VERSIONS = ("3.6", "3.7", "3.8", "3.9")
-HOPPER = 9
 
 # Centres that stay in a multiprocessor, and features of stored rows beside them; what the number of
 # centres is padded to a multiple of there, and the rows of a block.
@@ -303,27 +295,6 @@ TABLE: dict[Stage, tuple[Case, ...]] = {
 }  # fmt: skip
 
 
-@cache
-def has_gluon(device: torch.device) -> bool:
-    """Return whether a device and Triton are what :mod:`matmul.hopper_scan` is for."""
-    if device.type == "cpu" or not finds_nvidia():
-        return False
-    # Rows without numbers stand for rows on the current device.
-    here = None if device.type == "meta" else device
-    return fits_triton(torch.cuda.get_device_capability(here))
-
-
-def finds_nvidia() -> bool:
-    """Return whether PyTorch finds GPUs of NVIDIA; those of AMD have other capabilities."""
-    return torch.version.hip is None and torch.cuda.is_available()
-
-
-def fits_triton(capability: tuple[int, int]) -> bool:
-    """Return whether a GPU is a Hopper, and Triton has the Gluon for it."""
-    known = ".".join(triton.__version__.split(".")[:2]) in VERSIONS
-    return known and capability[0] == HOPPER
-
-
 def work_of(
     n: int, d: int, k: int, itemsize: int, capability: tuple[int, int] | None = None
 ) -> Work:
@@ -338,9 +309,7 @@ def work_of(
     capability : tuple of two int, optional
         The compute capability of the GPU; that of the first one here, or a Hopper's, by default.
     """
-    if capability is None:
-        capability = torch.cuda.get_device_capability(0) if finds_nvidia() else (HOPPER, 0)
-    return Work(n, d, k, itemsize, gluon=fits_triton(capability))
+    return Work(n, d, k, itemsize, gluon=fits_triton(capability or first_capability()))
 
 
 def chosen(stage: Stage, work: Work) -> Case:
