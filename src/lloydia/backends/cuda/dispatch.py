@@ -22,6 +22,7 @@ from lloydia.backends.cuda.runtime.launching import next_power
 from lloydia.backends.cuda.update.table_layout import Table
 
 __all__ = [
+    "MAX_PACKED_CENTERS",
     "MAX_PRUNED_CENTERS",
     "PADDED",
     "TABLE",

@@ -17,6 +17,7 @@ from lloydia.exact import distance, sums
 from lloydia.exact.means import means
 
 K, D, SLOTS = 6, 5, 4
+NO_LIMIT = torch.zeros(1, dtype=torch.float64)
 
 
 def totals_of(rng, n_limbs):
@@ -54,9 +55,10 @@ def test_centres_and_report_are_those_of_the_oracle(n_limbs, bits, dtype):
     run_state = torch.zeros(SIZE, dtype=torch.int32, device=device)
     run_state[ITERATION.value], run_state[N_CHANGED.value] = 7, 9
     finish_kernel[(2,)](
-        torch.from_numpy(totals).to(device), bits,
+        torch.from_numpy(totals).to(device), n_limbs, bits,
         torch.from_numpy(grid.exponents).to(device), K, D, current, history, SLOTS, report,
-        run_state, 1, None, *NOT_PACKED, LIMBS=n_limbs, LEVELS=2, ALL=1, **EXACT,
+        run_state, 1, 0, NO_LIMIT.to(device), *NOT_PACKED,
+        FEW=n_limbs <= 2, LEVELS=2, ALL=1, **EXACT,
     )  # fmt: skip
     assert np.array_equal(current.cpu().numpy(), expected)
     assert torch.equal(history[0], current)
@@ -83,9 +85,9 @@ def test_nothing_happens_after_a_halt():
     run_state = torch.zeros(SIZE, dtype=torch.int32, device=device)
     run_state[STOPPED.value] = 1
     finish_kernel[(1,)](
-        torch.from_numpy(totals).to(device), 39, torch.from_numpy(grid.exponents).to(device),
-        K, D, current, history, SLOTS, report, run_state, 1, None, *NOT_PACKED,
-        LIMBS=2, LEVELS=2, ALL=1, **EXACT,
+        torch.from_numpy(totals).to(device), 2, 39, torch.from_numpy(grid.exponents).to(device),
+        K, D, current, history, SLOTS, report, run_state, 1, 0, NO_LIMIT.to(device), *NOT_PACKED,
+        FEW=True, LEVELS=2, ALL=1, **EXACT,
     )  # fmt: skip
     assert bool((current == 1).all())
     assert not report.any()
@@ -121,10 +123,10 @@ def test_centres_are_packed_as_before_a_first_assignment(k, d, dtype, stopped):
     centers.pack(fp16_rows, current, run_state)
     run_state[STOPPED.value], run_state[N_CHANGED.value] = int(stopped), 1
     finish_kernel[(3,)](
-        torch.from_numpy(totals).to(device), 30,
+        torch.from_numpy(totals).to(device), 1, 30,
         torch.zeros(d + 1, dtype=torch.int64, device=device), k, d, current, history, SLOTS,
-        report, run_state, 0, None, *centers.arguments(fp16_rows), LIMBS=1,
-        LEVELS=min(7, next_power(d).bit_length() - 1), ALL=next_power(k), num_warps=1, **EXACT,
+        report, run_state, 0, 0, NO_LIMIT.to(device), *centers.arguments(fp16_rows), FEW=True,
+        LEVELS=min(7, next_power(d).bit_length() - 1), ALL=256, num_warps=1, **EXACT,
     )  # fmt: skip
     new, told = current.cpu().numpy(), report[1].cpu().numpy()
     assert stopped == np.array_equal(new, old)

@@ -370,8 +370,9 @@ def test_numbers_that_are_added_at_a_time_are_in_different_banks(k, itemsize, ve
 
 
 def test_shared_memory_that_tables_take():
-    # Of 32 clusters, a row's columns twice in two words each, and a count.
-    assert Table.of(20, 4, True).shared(1) == 4 * 32 * (2 * 2 * 16 + 1) + 1024
+    # Of all clusters that there is room for, a row's columns twice in two words each, and a count.
+    assert Table.of(20, 4, True).shared(1) == 4 * 177 * (2 * 2 * 16 + 1) + 1024
+    assert Table.of(176, 4, True).shared(1) == Table.of(2, 4, True).shared(1)
     assert Table.of(348, 8, False).shared(3) == 3 * (4 * 349 * (2 * 2 * 8 + 1) + 1024)
 
 

@@ -10,7 +10,7 @@ import triton.language as tl
 
 from lloydia.backends.cuda.device_functions.exact_numbers import two_sum
 
-__all__ = ["significand"]
+__all__ = ["UNROLLED_LIMBS", "significand"]
 
 # Sums of ordinary rows have no more limbs than this.
 UNROLLED_LIMBS = tl.constexpr(2)
@@ -108,7 +108,7 @@ def significand_unrolled(
 
 @triton.jit
 def significand(
-    sums, offset, mask, n_limbs, bits, limb_size, replica_size, n_replicas
+    sums, offset, mask, n_limbs, few, bits, limb_size, replica_size, n_replicas
 ):  # fmt: skip
     """Return (high, low, place) of sums after the carry.
 
@@ -118,10 +118,12 @@ def significand(
         `offset` gives the first limb of each sum.
     n_limbs, bits, limb_size : int
         The number of limbs, the bits of each, and the stride from limb to limb.
+    few : bool
+        Whether there are at most UNROLLED_LIMBS; a constant leaves out the code for the other case.
     replica_size : int
         The stride between the `n_replicas` copies of the sums, which are added.
     """
-    if n_limbs <= UNROLLED_LIMBS:
+    if few:
         high, low, place = significand_unrolled(
             sums, offset, mask, n_limbs, bits, limb_size, replica_size, n_replicas
         )

@@ -26,6 +26,7 @@ from lloydia.backends.cuda.runtime.launching import (
     EXACT,
     INTERPRETED,
     ceil_div,
+    given,
     launch_by_key,
     next_power,
     processors,
@@ -197,11 +198,14 @@ class LowLaunches:
         X, weights, memory, arena = self.rows.X, self.rows.weights, self.memory, self.memory.arena
         n, d = X.shape
         message = memory.message
+        # Without host memory nothing is copied: a kernel has one form for both.
+        size, to = (0, message) if host is None else (len(message), host)
         launch_by_key(
-            end_kernel, (X.dtype, d, X.data_ptr() % 16, weights is None, host is None),
+            end_kernel, (X.dtype, d, X.data_ptr() % 16),
             (cost_programs(n, self.rows.device), 1, 1),
-            X, n, len(memory.current), memory.labels, memory.current, weights, arena.cost,
+            X, n, len(memory.current), memory.labels, 1, memory.current,
+            *given(weights, arena.no_limit), arena.cost,
             exact.bits_a_limb(n), arena.seen, arena.report, memory.shape.n_slots, arena.run_state,
-            arena.arrivals, int(assigns), message, len(message), host, d=d,
+            arena.arrivals, int(assigns), message, size, to, d=d,
             **EXACT, **resident(RESIDENT),
         )  # fmt: skip

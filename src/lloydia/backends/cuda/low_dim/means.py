@@ -18,7 +18,7 @@ from lloydia.backends.cuda.device_functions.run_state import (
     STOPPED,
     wait_for_previous_kernel,
 )
-from lloydia.backends.cuda.device_functions.significands import significand
+from lloydia.backends.cuda.device_functions.significands import UNROLLED_LIMBS, significand
 from lloydia.backends.cuda.low_dim.center_table import frame_at, tabulate
 from lloydia.backends.cuda.update.means import conclude, mean_of
 
@@ -89,8 +89,9 @@ def means_kernel(
             old = tl.load(current + at, mask=mask, other=0.0)
             offset = j.to(tl.int64)[:, None] * (d + 1) + f[None, :]
             a, a_low, a_place = significand(
-                sums, offset, there, n_limbs, bits, limb_size, limb_size * n_limbs, n_replicas
-            )
+                sums, offset, there, n_limbs, n_limbs <= UNROLLED_LIMBS, bits, limb_size,
+                limb_size * n_limbs, n_replicas,
+            )  # fmt: skip
             # Threads that hold the same have all read it, so that all find the same movement.
             tl.debug_barrier()
             # Column d is the weight; the other terms of these sums are 0.
@@ -117,8 +118,8 @@ def means_kernel(
         moved = (run_state + SHIFT).to(tl.pointer_type(tl.float64))
         tl.atomic_add(moved, all_moved, sem="relaxed")
         last = conclude(
-            n_programs, k, iteration, slot_report, n_slots, report, run_state, empty_stops, limit,
-            ASSIGNED,
+            n_programs, k, iteration, slot_report, n_slots, report, run_state, empty_stops, 1,
+            limit, ASSIGNED,
         )  # fmt: skip
         if last:
             tabulate(current, frame, table, k, d)

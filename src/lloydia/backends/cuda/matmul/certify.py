@@ -29,23 +29,25 @@ __all__ = ["certify"]
 CERTIFIED_ROWS = 512
 
 
-@triton.jit(do_not_specialize=["n", "size", "slots"])
+@triton.jit(do_not_specialize=["resident", "n", "size", "slots", "nominates"])
 def certify_kernel(
-    norm_ptr, residual_ptr, packed_ptr, best_ptr, second_ptr, found, coefficients, n, size, slots,
-    numbers, summed, canonical, labels, changed_rows, changed_old, ambiguous, candidates, run_state,
-    ROWS: tl.constexpr,
+    norm_ptr, residual_ptr, resident, packed_ptr, best_ptr, second_ptr, found, coefficients, n,
+    size, slots, numbers, summed, canonical, labels, changed_rows, changed_old, ambiguous,
+    nominates, candidates, run_state, ROWS: tl.constexpr,
 ):  # fmt: skip
     """Write the labels of certified rows, and list the ambiguous rows.
 
-    The scores come from `packed_ptr` (:func:`packed_top_two.unpacked`) or, where that is None, from
-    `best_ptr`, `second_ptr` and `found`.
+    The scores come from `packed_ptr` (:func:`packed_top_two.unpacked`) if the centres were
+    `resident`, else from `best_ptr`, `second_ptr` and `found`.
 
     This is a kernel of its own because its atomics would keep a matrix unit waiting.
 
     Parameters
     ----------
     norm_ptr, residual_ptr : float32 (batch_size, n), IN
-    packed_ptr : int64 (batch_size, n), IN, or None
+    resident : int
+        1 or 0.
+    packed_ptr : int64 (batch_size, n), IN
     best_ptr, second_ptr : float32 (batch_size, n), IN
     found : int32 (batch_size, n), IN
     coefficients : int64 (batch_size, size), IN
@@ -55,7 +57,9 @@ def certify_kernel(
         Relative error bounds of a score's sum and of canonical D.
     labels : int32 (batch_size, n), IN and OUT
     changed_rows, changed_old, ambiguous : int32 (batch_size, n), OUT
-    candidates : int32 (batch_size, n, COUNT), OUT, or None
+    nominates : int
+        1: `candidates` are written; or 0.
+    candidates : int32 (batch_size, n, COUNT), OUT
     run_state : int32 (batch_size, SIZE), IN and OUT
         Counts the rows that changed and the ambiguous rows.
     """
@@ -74,25 +78,24 @@ def certify_kernel(
     old = tl.load(labels + rows, mask=mask, other=0)
     norm = tl.load(norm_ptr + rows, mask=mask, other=0.0)
     residual = tl.load(residual_ptr + rows, mask=mask, other=0.0)
-    if packed_ptr is None:
-        new = tl.load(found + rows, mask=mask, other=0)
-        best_score = tl.load(best_ptr + rows, mask=mask, other=0.0)
-        second_score = tl.load(second_ptr + rows, mask=mask, other=0.0)
-    else:
+    if resident != 0:
         new, best_score, second_score = unpacked(
             tl.load(packed_ptr + rows, mask=mask, other=0), slots, size
         )
+    else:
+        new = tl.load(found + rows, mask=mask, other=0)
+        best_score = tl.load(best_ptr + rows, mask=mask, other=0.0)
+        second_score = tl.load(second_ptr + rows, mask=mask, other=0.0)
     top = limit_of(
         new, counts, best_score, norm, residual, coefficients + batch_item * size,
         tl.load(numbers + SHIFT).to(tl.float32), tl.load(numbers + RADIUS).to(tl.float32),
         summed, canonical,
     )  # fmt: skip
     certified = second_score > top
-    if candidates is not None:
-        candidates += first * COUNT
     divide(
         rows, old, new, best_score, counts, certified, labels, changed_rows + first,
-        changed_old + first, ambiguous + first, candidates, run_state, COUNT,
+        changed_old + first, ambiguous + first, nominates, candidates + first * COUNT, run_state,
+        COUNT,
     )  # fmt: skip
 
 
@@ -107,10 +110,11 @@ def certify(
     fp16_rows, centers, n = scan.fp16_rows, scan.centers, scan.rows.n_samples
     launch(
         certify_kernel, (ceil_div(n, CERTIFIED_ROWS), 1, scan.rows.batch_size),
-        fp16_rows.norm, fp16_rows.residual,
-        scan.packed_scores if scan.resident else None, scan.best_score, scan.second_score,
-        scan.found, centers.bound_coefficients, n, centers.size, slots_of(centers.size),
-        fp16_rows.numbers, error_of_sums(fp16_rows.width), canonical_error(scan.rows.n_features),
-        labels, changed_rows, changed_old, scan.ambiguous,
-        None if scan.small else scan.candidates, run_state, ROWS=CERTIFIED_ROWS, num_warps=4,
+        fp16_rows.norm, fp16_rows.residual, int(scan.resident), scan.packed_scores,
+        scan.best_score, scan.second_score, scan.found, centers.bound_coefficients, n, centers.size,
+        slots_of(centers.size), fp16_rows.numbers, error_of_sums(fp16_rows.width),
+        canonical_error(scan.rows.n_features),
+        labels, changed_rows, changed_old, scan.ambiguous, int(not scan.small),
+        scan.ambiguous if scan.small else scan.candidates, run_state, ROWS=CERTIFIED_ROWS,
+        num_warps=4,
     )  # fmt: skip

@@ -19,13 +19,13 @@ from lloydia.backends.cuda.device_functions.run_state import (
     wait_for_previous_kernel,
 )
 from lloydia.backends.cuda.matmul.row_lists import relabel
-from lloydia.backends.cuda.runtime.launching import EXACT, launch, next_power, processors
+from lloydia.backends.cuda.runtime.launching import EXACT, launch, processors
 
 __all__ = ["LAST", "RecheckExact", "canonical_nearest"]
 
-# The size of a tile of D, its most columns and rows: few, because few rows are listed and a program
-# waits for one column of centres at a time.
-TILE, COLUMNS, ROWS_PER_PROGRAM = 512, 256, 4
+# The columns and rows of a tile of D: few rows, because few are listed and a program waits for one
+# column of centres at a time.  They are the same for any k, so that one kernel is compiled.
+COLUMNS, ROWS_PER_PROGRAM = 256, 2
 # Features that are loaded at once.
 FEATURES_IN_FLIGHT = tl.constexpr(16)
 # LAST stands for no label.
@@ -194,10 +194,9 @@ class RecheckExact:
         those that store the centres feature by feature.
         """
         _, k, d = centers.shape
-        columns = min(COLUMNS, next_power(k, 32))
         launch(
             recheck_exact_kernel, (self.n_programs, 1, self.batch_size),
             X, X.shape[-2], centers, k, d, *centers.stride(), listed, count,
             self.least, self.label, self.tickets, labels, changed_rows, changed_old, run_state,
-            ROWS=min(ROWS_PER_PROGRAM, TILE // columns), COLUMNS=columns, num_warps=4, **EXACT,
+            ROWS=ROWS_PER_PROGRAM, COLUMNS=COLUMNS, num_warps=4, **EXACT,
         )  # fmt: skip

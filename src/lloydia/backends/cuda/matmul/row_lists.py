@@ -59,7 +59,7 @@ def total_and_before(counts):
 @triton.jit
 def divide(
     rows, old, new, best_score, mask, certified, labels, changed_rows, changed_old, ambiguous,
-    candidates, run_state, COUNT: tl.constexpr,
+    nominates, candidates, run_state, COUNT: tl.constexpr,
 ):  # fmt: skip
     """Relabel certified rows, as :func:`relabel` does, and list the others in `ambiguous`.
 
@@ -67,8 +67,8 @@ def divide(
     Rows are at least as many as threads, so that one thread holds each row, without the barrier of
     :func:`change`.
 
-    If `candidates` is given, the first two of the COUNT numbers of an ambiguous row become the
-    label that is not certified and the bits of `best_score`.
+    If `nominates` is 1, the first two of the COUNT numbers of an ambiguous row in `candidates`
+    become the label that is not certified and the bits of `best_score`.
     """
     tl.static_assert(N_AMBIGUOUS == N_CHANGED + 1 and N_CHANGED % 2 == 0)
     tl.static_assert(rows.shape[0] < 1 << 15)
@@ -86,7 +86,7 @@ def divide(
         tl.store(changed_old + at, old, mask=changed)
         at = (first >> 32) + (before >> 16)
         tl.store(ambiguous + at, rows, mask=doubtful)
-        if candidates is not None:
+        if nominates != 0:
             tl.store(candidates + at * COUNT, new, mask=doubtful)
             tl.store(
                 candidates + at * COUNT + 1, best_score.to(tl.int32, bitcast=True), mask=doubtful

@@ -13,8 +13,15 @@ import triton.language as tl
 from lloydia.backends.cuda.device_functions.run_state import first_row
 from lloydia.backends.cuda.protocols import WholeRows
 from lloydia.backends.cuda.rows.distinct import ROWS_PER_MARK, see
-from lloydia.backends.cuda.rows.totals import raise_to
-from lloydia.backends.cuda.runtime.launching import EXACT, ceil_div, launch, next_power
+from lloydia.backends.cuda.rows.totals import raise_to, weights_of
+from lloydia.backends.cuda.runtime.launching import (
+    EXACT,
+    ceil_div,
+    given,
+    launch,
+    next_power,
+    where_given,
+)
 
 __all__ = [
     "add_in_order",
@@ -109,27 +116,31 @@ def levels(X: torch.Tensor) -> int:
     return chunk.bit_length() - 1
 
 
-@triton.jit(do_not_specialize=["n", "k"])
-def own_kernel(X, labels, centers, out, n, k, d, weights, largest, seen, LEVELS: tl.constexpr):
+@triton.jit(
+    do_not_specialize=["labelled", "n", "k", "weighted", "raised", "n_marks"],
+    do_not_specialize_on_alignment=["centers", "largest", "seen"],
+)
+def own_kernel(
+    X, labels, labelled, centers, out, n, k, d, weights, weighted, largest, raised, seen, n_marks,
+    LEVELS: tl.constexpr,
+):  # fmt: skip
     """Write D of rows to their own centres; note the largest term, and which labels occur early.
 
-    D is 0 for a row without a label, such as one that is not finite.  Without labels, all rows have
-    the first centre.
+    D is 0 for a row without a label, such as one that is not finite.  If rows are not `labelled`,
+    all have the first centre.  The largest term is noted if it is to be `raised`, and labels are
+    if there are marks for them.
     """
     rows = tl.program_id(0).to(tl.int64) * OWN + tl.arange(0, OWN)
     inside = rows < n
-    if seen is not None and tl.program_id(0) * OWN < ROWS_PER_MARK * k:
+    if tl.program_id(0) * OWN < ROWS_PER_MARK * n_marks:
         see(labels, rows, inside, seen)
     rows += first_row(n)
-    label = tl.zeros(rows.shape, tl.int64)
-    if labels is not None:
-        label = tl.load(labels + rows, mask=inside, other=0).to(tl.int64)
+    label = tl.load(labels + rows, mask=where_given(labelled, inside), other=0).to(tl.int64)
     own = first_row(k) + label
     D = pair_distances(X + rows * d, centers + own * d, inside & (label >= 0), d, LEVELS)
     tl.store(out + rows, D, mask=inside)
-    if largest is not None:
-        if weights is not None:
-            D = tl.load(weights + rows, mask=inside, other=0.0) * D
+    if raised != 0:
+        D = weights_of(weights, weighted, rows, inside) * D
         largest += tl.program_id(2)
         top = tl.max(D, axis=0)
         # A plain load first: few programs find a larger term.
@@ -163,13 +174,14 @@ def own_distances(
     n, d = rows.n_samples, rows.n_features
     if out is None:
         out = torch.empty(rows.batch_size * n, dtype=torch.float64, device=rows.device)
-    weights = None if largest is None else rows.weights
+    nothing = out.view(torch.int32)
     # At least two steps: a warp with fewer registers leaves room for others.
     most = max(0, next_power(d).bit_length() - 2)
     launch(
         own_kernel, (ceil_div(n, OWN.value), 1, rows.batch_size),
-        rows.X, labels, centers, out, n, centers.shape[-2], d, weights, largest, seen,
-        LEVELS=min(levels(rows.X), most), num_warps=1, **EXACT,
+        rows.X, *given(labels, nothing), centers, out, n, centers.shape[-2], d,
+        *given(rows.weights, out), *given(largest, out), given(seen, nothing)[0],
+        0 if seen is None else len(seen), LEVELS=min(levels(rows.X), most), num_warps=1, **EXACT,
     )  # fmt: skip
     return out
 

@@ -19,7 +19,15 @@ from lloydia.backends.cuda.device_functions.exact_numbers import product_error, 
 from lloydia.backends.cuda.protocols import DataSetRows
 from lloydia.backends.cuda.run_kinds import run_kind
 from lloydia.backends.cuda.runtime.arena import Arena
-from lloydia.backends.cuda.runtime.launching import EXACT, ceil_div, launch, next_power, processors
+from lloydia.backends.cuda.runtime.launching import (
+    EXACT,
+    ceil_div,
+    given,
+    launch,
+    next_power,
+    processors,
+    where_given,
+)
 from lloydia.exact import sums as exact
 
 __all__ = ["FixedPointGrid", "gather", "queue_gather", "replicas"]
@@ -115,14 +123,17 @@ def add_rows(p, quantum, inverse, step, n_limbs, sums, m, f, column):
         limb += 1
 
 
-@triton.jit(do_not_specialize=["n", "d", "bits", "n_limbs"])
+@triton.jit(
+    do_not_specialize=["weighted", "n", "d", "bits", "n_limbs", "counted"],
+    do_not_specialize_on_alignment=["numbers", "sums", "needed"],
+)
 def gather_kernel(
-    X, weights, n, d, numbers, sums, bits, n_limbs, needed,
+    X, weights, weighted, n, d, numbers, sums, bits, n_limbs, needed, counted,
     ROWS: tl.constexpr, COLUMNS: tl.constexpr, RECOVER: tl.constexpr,
 ):  # fmt: skip
     m = d + 1
     fixed_point_grid = numbers.to(tl.pointer_type(tl.float64))
-    if needed is not None:
+    if counted != 0:
         n_limbs = tl.minimum(n_limbs, tl.load(needed + 2 * d).to(tl.int32))
     f = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
     column = f < m
@@ -136,13 +147,13 @@ def gather_kernel(
         at = rows.to(tl.int64)[:, None] * d + f[None, :]
         x = tl.load(X + at, mask=mask & (f < d)[None, :], other=0.0).to(tl.float64)
         p = tl.where(mask, tl.where((f == d)[None, :], 1.0, x) * scale, 0.0)
-        if weights is not None:
-            a = p
-            w = tl.load(weights + rows, mask=rows < n, other=0.0)[:, None] + tl.zeros_like(a)
-            p = a * w
-            if RECOVER:
-                error = product_error(a, w, p)
-                add_rows(error, quantum, inverse, step, n_limbs, sums, m, f, column)
+        a = p
+        w = tl.load(weights + rows, mask=where_given(weighted, rows < n), other=1.0)
+        w = w[:, None] + tl.zeros_like(a)
+        p = a * w
+        if RECOVER:
+            error = product_error(a, w, p)
+            add_rows(error, quantum, inverse, step, n_limbs, sums, m, f, column)
         add_rows(p, quantum, inverse, step, n_limbs, sums, m, f, column)
 
 
@@ -169,9 +180,10 @@ def queue_gather(
     blocks = min(ceil_div(n, rows), 4 * processors(X.device))
     launch(
         gather_kernel, (blocks, ceil_div(d + 1, columns)),
-        X, fixed_point_grid.weights, n, d, fixed_point_grid.numbers, sums,
-        fixed_point_grid.grid.bits, fixed_point_grid.grid.n_limbs, needed, ROWS=rows,
-        COLUMNS=columns, RECOVER=fixed_point_grid.grid.recover, **EXACT,
+        X, *given(fixed_point_grid.weights, fixed_point_grid.columns), n, d,
+        fixed_point_grid.numbers, sums, fixed_point_grid.grid.bits, fixed_point_grid.grid.n_limbs,
+        *given(needed, sums), ROWS=rows, COLUMNS=columns, RECOVER=fixed_point_grid.grid.recover,
+        **EXACT,
     )  # fmt: skip
 
 

@@ -19,8 +19,16 @@ from lloydia.backends.cuda.device_functions.ptx.prefetch import prefetch
 from lloydia.backends.cuda.device_functions.run_state import ASSIGNED, ITERATION, STOPPED
 from lloydia.backends.cuda.protocols import WholeRows
 from lloydia.backends.cuda.rows.distinct import n_missing, see
-from lloydia.backends.cuda.rows.totals import Cost, exponent_of, power
-from lloydia.backends.cuda.runtime.launching import EXACT, INTERPRETED, ceil_div, launch, processors
+from lloydia.backends.cuda.rows.totals import Cost, exponent_of, power, weights_of
+from lloydia.backends.cuda.runtime.launching import (
+    EXACT,
+    INTERPRETED,
+    ceil_div,
+    given,
+    launch,
+    processors,
+    where_given,
+)
 from lloydia.exact import sums as exact
 
 __all__ = [
@@ -48,27 +56,27 @@ HALF, NONE = tl.constexpr(32), tl.constexpr(0x7FFFFFFF)
 
 
 @triton.jit
-def terms(X, rows, inside, labels, centers, weights, d: tl.constexpr):
+def terms(
+    X, rows, inside, labels, labelled, centers, weights, weighted, d: tl.constexpr
+):  # fmt: skip
     """Return weight times D of rows to the centres of their labels; 0 outside.
 
-    Without labels, D is that to the first centre.
+    If rows are not `labelled`, D is that to the first centre.
     """
-    label = tl.zeros(rows.shape, tl.int32)
-    if labels is not None:
-        label = tl.load(labels + rows, mask=inside, other=0)
+    label = tl.load(labels + rows, mask=where_given(labelled, inside), other=0)
     x = features(X, rows.to(tl.int64) * d, inside, d)
     c = features(centers, label.to(tl.int64) * d, inside, d)
     D = tl.zeros(rows.shape, tl.float64)
     for f in tl.static_range(d):
         difference = x[f].to(tl.float64) - c[f].to(tl.float64)
         D += difference * difference
-    if weights is not None:
-        D = tl.load(weights + rows, mask=inside, other=0.0) * D
-    return D
+    return weights_of(weights, weighted, rows, inside) * D
 
 
 @triton.jit
-def limbs_of(X, n, labels, centers, weights, exponent, bits, seen, d: tl.constexpr):
+def limbs_of(
+    X, n, labels, labelled, centers, weights, weighted, exponent, bits, seen, d: tl.constexpr
+):  # fmt: skip
     """Return the limbs of this program's terms, on the grid of an exponent, if no term exceeds it.
 
     Also return the bits of the largest term, and the complement of the upper half of those of the
@@ -83,10 +91,10 @@ def limbs_of(X, n, labels, centers, weights, exponent, bits, seen, d: tl.constex
     n_added = tl.zeros((), tl.int64)
     for block in range(tl.program_id(0), tl.cdiv(n, BLOCK), tl.num_programs(0)):
         rows = block * BLOCK + tl.arange(0, BLOCK)
-        term = terms(X, rows, rows < n, labels, centers, weights, d)
+        term = terms(X, rows, rows < n, labels, labelled, centers, weights, weighted, d)
         after = tl.full((), BLOCK, tl.int64) * (block + 2 * tl.num_programs(0))
         prefetch(X, after * d, n.to(tl.int64) * d, BLOCK * d)
-        if labels is not None:
+        if labelled != 0:
             prefetch(labels, after, n.to(tl.int64), BLOCK)
         if seen is not None:
             # Not all programs, because they would write to the same few addresses at once.
@@ -116,7 +124,10 @@ def see_remaining(labels, n, seen, k):
 
 
 @triton.jit
-def add_cost(X, n, k, labels, centers, weights, out, bits, seen, arrivals, d: tl.constexpr):
+def add_cost(
+    X, n, k, labels, labelled, centers, weights, weighted, out, bits, seen, arrivals,
+    d: tl.constexpr,
+):  # fmt: skip
     """Add the limbs to `out`, COST zeros; mark in `seen` the labels that occur.
 
     The exponent is guessed from the first rows.  If no term exceeds it and all are multiples of the
@@ -126,9 +137,10 @@ def add_cost(X, n, k, labels, centers, weights, out, bits, seen, arrivals, d: tl
     """
     n_programs = tl.num_programs(0)
     some = tl.arange(0, BLOCK)
-    sample = terms(X, some, some < n, labels, centers, weights, d)
+    sample = terms(X, some, some < n, labels, labelled, centers, weights, weighted, d)
     exponent = exponent_of(tl.max(sample, 0)) + MARGIN
-    limbs, top, tiny = limbs_of(X, n, labels, centers, weights, exponent, bits, seen, d)
+    rows = X, n, labels, labelled, centers, weights, weighted
+    limbs, top, tiny = limbs_of(*rows, exponent, bits, seen, d)
     tl.atomic_max(out + 4, top, sem="relaxed")
     tl.atomic_max(out + 6, tiny.to(tl.int64), sem="relaxed")
     wait_for_all(arrivals, n_programs)
@@ -140,7 +152,7 @@ def add_cost(X, n, k, labels, centers, weights, out, bits, seen, arrivals, d: tl
     least = ((upper << HALF) | 1).to(tl.float64, bitcast=True)
     if (exponent_of(largest) > exponent) | (exponent_of(least) <= exponent - 3 * bits + 52):
         exponent = exponent_of(largest)
-        limbs, top, tiny = limbs_of(X, n, labels, centers, weights, exponent, bits, None, d)
+        limbs, top, tiny = limbs_of(*rows, exponent, bits, None, d)
     for limb in tl.static_range(LIMBS):
         tl.atomic_add(out + limb, limbs[limb], sem="relaxed")
     if tl.program_id(0) == 0:
@@ -171,28 +183,37 @@ def copy_to_host(message, message_size, host):
         tl.store(host + at, value, mask=at < message_size)
 
 
-@triton.jit(do_not_specialize=["n", "k", "bits", "n_slots", "ends", "message_size"])
+@triton.jit(
+    do_not_specialize=["n", "k", "labelled", "weighted", "bits", "n_slots", "ends", "message_size"],
+    do_not_specialize_on_alignment=["weights"],
+)
 def end_kernel(
-    X, n, k, labels, current, weights, cost, bits, seen, report, n_slots, run_state, arrivals, ends,
-    message, message_size, host, d: tl.constexpr,
+    X, n, k, labels, labelled, current, weights, weighted, cost, bits, seen, report, n_slots,
+    run_state, arrivals, ends, message, message_size, host, d: tl.constexpr,
 ):  # fmt: skip
     """Add up the inertia at the end of a run: the run is assigned, converged, or `ends` is set.
 
     This happens once, although the host may have queued the kernel for later iterations as well.
-    In any case copy the message to the host's memory, if there is such memory.
+    In any case copy the first `message_size` numbers of the message to the host's memory.
     """
     stopped = tl.load(run_state + STOPPED)
     ended = ((ends != 0) & (stopped == 0)) | (stopped == ASSIGNED)
     last = tl.program_id(0) == 0
     if (tl.load(cost + DONE) == 0) & (ended | converged(report, run_state, k, n_slots)):
-        last = add_cost(X, n, k, labels, current, weights, cost, bits, seen, arrivals, d)
-    if host is not None:
-        copy_to_host(message, tl.where(last, message_size, 0), host)
+        last = add_cost(
+            X, n, k, labels, labelled, current, weights, weighted, cost, bits, seen, arrivals, d
+        )
+    copy_to_host(message, tl.where(last, message_size, 0), host)
 
 
-@triton.jit(do_not_specialize=["n", "bits"])
-def low_cost_kernel(X, n, labels, centers, weights, out, bits, arrivals, d: tl.constexpr):
-    add_cost(X, n, 0, labels, centers, weights, out, bits, None, arrivals, d)
+@triton.jit(
+    do_not_specialize=["n", "labelled", "weighted", "bits"],
+    do_not_specialize_on_alignment=["labels", "centers", "weights", "out", "arrivals"],
+)
+def low_cost_kernel(
+    X, n, labels, labelled, centers, weights, weighted, out, bits, arrivals, d: tl.constexpr
+):  # fmt: skip
+    add_cost(X, n, 0, labels, labelled, centers, weights, weighted, out, bits, None, arrivals, d)
 
 
 def cost_programs(n: int, device: torch.device) -> int:
@@ -212,10 +233,11 @@ def queue_low_cost(
     Without labels, D is that to the first centre.  `out` are COST + 1 zeros, int64.
     """
     n, d = X.shape
+    arrivals = out[COST:].view(torch.int32)
     launch(
         low_cost_kernel, (cost_programs(n, X.device),),
-        X, n, labels, centers, weights, out, exact.bits_a_limb(n), out[COST:].view(torch.int32),
-        d=d, **EXACT, **resident(RESIDENT),
+        X, n, *given(labels, arrivals), centers, *given(weights, out.view(torch.float64)), out,
+        exact.bits_a_limb(n), arrivals, d=d, **EXACT, **resident(RESIDENT),
     )  # fmt: skip
 
 

@@ -12,7 +12,14 @@ import triton.language as tl
 from lloydia.backends.cuda.device_functions.run_state import first_row, programs_each
 from lloydia.backends.cuda.rows.distinct import n_missing, see
 from lloydia.backends.cuda.runtime.async_copy import AsyncCopy
-from lloydia.backends.cuda.runtime.launching import EXACT, ceil_div, launch, processors
+from lloydia.backends.cuda.runtime.launching import (
+    EXACT,
+    ceil_div,
+    given,
+    launch,
+    processors,
+    where_given,
+)
 from lloydia.exact import sums as exact
 
 __all__ = [
@@ -26,6 +33,7 @@ __all__ = [
     "rounded",
     "scaled",
     "term_of",
+    "weights_of",
 ]
 
 BLOCK = tl.constexpr(1024)
@@ -70,26 +78,37 @@ def raise_to(at, value):
 
 
 @triton.jit
-def term_of(D, weights, rows, inside):
+def weights_of(weights, weighted, rows, inside):
+    """Return the weights of some rows, 1 where there are none: then nothing is loaded.
+
+    `weights` and `weighted` are what :func:`~lloydia.backends.cuda.runtime.launching.given`
+    returns.
+    """
+    return tl.load(weights + rows, mask=where_given(weighted, inside), other=1.0)
+
+
+@triton.jit
+def term_of(D, weights, weighted, rows, inside):
     """Return weight times D of some rows; 0 outside."""
     term = tl.load(D + rows, mask=inside, other=0.0)
-    if weights is not None:
-        term = tl.load(weights + rows, mask=inside, other=0.0) * term
-    return term
+    return weights_of(weights, weighted, rows, inside) * term
 
 
-@triton.jit(do_not_specialize=["n"])
-def largest_kernel(D, weights, largest, n):
+@triton.jit(do_not_specialize=["weighted", "n"], do_not_specialize_on_alignment=["largest"])
+def largest_kernel(D, weights, weighted, largest, n):
     top = tl.zeros([BLOCK], tl.float64)
     rows = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     for _ in range(tl.program_id(0), tl.cdiv(n, BLOCK), tl.num_programs(0)):
-        top = tl.maximum(top, term_of(D, weights, rows, rows < n))
+        top = tl.maximum(top, term_of(D, weights, weighted, rows, rows < n))
         rows += tl.num_programs(0) * BLOCK
     raise_to(largest, tl.max(top, axis=0))
 
 
-@triton.jit(do_not_specialize=["n", "bits", "k"])
-def cost_kernel(D, weights, largest, out, n, bits, labels, seen, k):
+@triton.jit(
+    do_not_specialize=["weighted", "n", "bits", "k"],
+    do_not_specialize_on_alignment=["largest", "out", "seen"],
+)
+def cost_kernel(D, weights, weighted, largest, out, n, bits, labels, seen, k):
     out += tl.program_id(2) * 4
     exponent = exponent_of(tl.load(largest + tl.program_id(2)))
     limb0 = tl.zeros([BLOCK], tl.int64)
@@ -97,7 +116,8 @@ def cost_kernel(D, weights, largest, out, n, bits, labels, seen, k):
     limb2 = tl.zeros([BLOCK], tl.int64)
     rows = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     for _ in range(tl.program_id(0), tl.cdiv(n, BLOCK), tl.num_programs(0)):
-        rest = scaled(term_of(D, weights, first_row(n) + rows, rows < n), -exponent) * power(bits)
+        term = term_of(D, weights, weighted, first_row(n) + rows, rows < n)
+        rest = scaled(term, -exponent) * power(bits)
         limb = rounded(rest)
         limb0 += limb.to(tl.int64)
         rest = (rest - limb) * power(bits)
@@ -110,7 +130,7 @@ def cost_kernel(D, weights, largest, out, n, bits, labels, seen, k):
     tl.atomic_add(out + 2, tl.sum(limb2, axis=0), sem="relaxed")
     if tl.program_id(0) == 0:
         tl.store(out + 3, exponent.to(tl.int64))
-    if seen is not None and n_missing(seen, k) > 0:
+    if n_missing(seen, k) > 0:
         for block in range(tl.program_id(0), tl.cdiv(n, BLOCK), tl.num_programs(0)):
             block_rows = block * BLOCK + tl.arange(0, BLOCK)
             see(labels, block_rows, block_rows < n, seen)
@@ -133,7 +153,7 @@ def largest_term(
     """
     if out is None:
         out = torch.zeros(1, dtype=torch.float64, device=D.device)
-    launch(largest_kernel, programs(D, 1), D, weights, out, len(D), num_warps=4, **EXACT)
+    launch(largest_kernel, programs(D, 1), D, *given(weights, D), out, len(D), num_warps=4, **EXACT)
     return out
 
 
@@ -169,11 +189,12 @@ def cost_limbs(
     if out is None:
         shape = (4,) if batch_size == 1 else (batch_size, 4)
         out = torch.zeros(shape, dtype=torch.int64, device=D.device)
-    n = len(D) // batch_size
+    n, nothing = len(D) // batch_size, D.view(torch.int32)
     launch(
         cost_kernel, programs(D, batch_size),
-        D, weights, largest, out, n, bits or exact.bits_a_limb(n),
-        labels, seen, 0 if seen is None else len(seen), num_warps=4, **EXACT,
+        D, *given(weights, D), largest, out, n, bits or exact.bits_a_limb(n),
+        given(labels, nothing)[0], given(seen, nothing)[0], 0 if seen is None else len(seen),
+        num_warps=4, **EXACT,
     )  # fmt: skip
     return out
 

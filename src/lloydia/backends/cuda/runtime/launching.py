@@ -29,6 +29,7 @@ __all__ = [
     "INTERPRETED",
     "Launch",
     "ceil_div",
+    "given",
     "launch",
     "launch_by_key",
     "next_power",
@@ -40,6 +41,7 @@ __all__ = [
     "processors",
     "shared_memory",
     "stream_of",
+    "where_given",
 ]
 
 INTERPRETED = bool(triton.knobs.runtime.interpret)
@@ -108,6 +110,20 @@ def ceil_div(a: int, b: int) -> int:
 def next_power(n: int, least: int = 1) -> int:
     """Return the least power of two of at least `n` and `least`."""
     return max(least, 1 << (n - 1).bit_length())
+
+
+def given(x: torch.Tensor | None, other: torch.Tensor) -> tuple[torch.Tensor, int]:
+    """Return a tensor and 1; where there is none, another tensor of its type, and 0.
+
+    A kernel has one form for both if it takes these two; for None it would have one of its own.
+    """
+    return (other, 0) if x is None else (x, 1)
+
+
+@triton.jit
+def where_given(there, mask):
+    """Return a mask for loads of what is only there if the integer of :func:`given` is 1."""
+    return mask & (tl.zeros(mask.shape, tl.int32) < there)
 
 
 _noted: ContextVar[list[Launch] | None] = ContextVar("noted", default=None)

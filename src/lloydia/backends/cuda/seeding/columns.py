@@ -14,10 +14,11 @@ import triton.language as tl
 from lloydia.backends.cuda.device_functions.run_state import wait_for_previous_kernel
 from lloydia.backends.cuda.protocols import WholeRows
 from lloydia.backends.cuda.rows.distances import squares
-from lloydia.backends.cuda.rows.totals import rounded
+from lloydia.backends.cuda.rows.totals import rounded, weights_of
 from lloydia.backends.cuda.runtime.launching import (
     EXACT,
     ceil_div,
+    given,
     launch,
     next_power,
     processors,
@@ -27,9 +28,11 @@ from lloydia.backends.cuda.seeding.tiles import TILE, best_of, factors, raise_la
 __all__ = ["Columns"]
 
 BLOCK = tl.constexpr(128)  # rows of a program: one for each thread
+# A kernel is compiled for numbers of candidates up to this one, and up to each greater power of 2.
+MIN_CANDIDATES = 4
 
 
-@triton.jit(do_not_specialize=["n", "bits", "count"])
+@triton.jit(do_not_specialize=["n", "bits", "count"], do_not_specialize_on_alignment=["changes"])
 def savings_kernel(
     columns, row_pitch, feature_pitch, table, nearest, weights, terms, improved, changes, step, n,
     d, bits, count, COUNT: tl.constexpr,
@@ -78,17 +81,22 @@ def savings_kernel(
     tl.atomic_add(to, -total, mask=(candidate < count) & (total != 0), sem="relaxed")
 
 
-@triton.jit(do_not_specialize=["n", "bits", "count"])
+@triton.jit(
+    do_not_specialize=["weighted", "n", "bits", "count"],
+    do_not_specialize_on_alignment=["changes"],
+)
 def accept_kernel(
-    columns, row_pitch, feature_pitch, table, nearest, weights, terms, improved, changes, step,
-    totals, n, d, bits, count,
+    columns, row_pitch, feature_pitch, table, nearest, weights, weighted, terms, improved, changes,
+    step, totals, n, d, bits, count,
 ):  # fmt: skip
     """Make the candidate with the least change a seed; sum each tile's terms, on the same grid.
 
     Parameters
     ----------
-    columns, row_pitch, feature_pitch, table, weights, improved, changes, step, n, d, bits, count
+    columns, row_pitch, feature_pitch, table, improved, changes, step, n, d, bits, count
         As for :func:`savings_kernel`, IN.
+    weights, weighted
+        As for :func:`~lloydia.backends.cuda.rows.totals.weights_of`.
     nearest : float64 (n,), IN and OUT
     terms : float64 (2,), IN and OUT
         The second is raised to the largest term.
@@ -107,8 +115,7 @@ def accept_kernel(
         D = squares(columns + rows * row_pitch, feature_pitch, nearer, c_at, 1, d, 1)
         near = tl.where(nearer, tl.minimum(near, tl.sum(D, axis=0)), near)
         tl.store(nearest + rows, near, mask=nearer)
-    if weights is not None:
-        near = tl.load(weights + rows, mask=inside, other=0.0) * near
+    near = weights_of(weights, weighted, rows, inside) * near
     tl.store(totals + tile, sum_of(near, low, high))
     raise_largest(terms, near)
 
@@ -150,8 +157,9 @@ class Columns:
         programs = min(ceil_div(rows.n_samples, BLOCK.value), 8 * processors(rows.device))
         launch(
             savings_kernel, (programs,),
-            *self._arguments(state, changes), rows.n_samples, rows.n_features, state.bits, count,
-            COUNT=next_power(count), num_warps=4, **EXACT,
+            *self._rows(state), rows.weights, *self._found(state, changes), rows.n_samples,
+            rows.n_features, state.bits, count, COUNT=next_power(count, MIN_CANDIDATES),
+            num_warps=4, **EXACT,
         )  # fmt: skip
 
     def accept(self, state: Seeding, changes: torch.Tensor, count: int) -> None:
@@ -159,13 +167,14 @@ class Columns:
         rows = state.rows
         launch(
             accept_kernel, (len(state.totals),),
-            *self._arguments(state, changes), state.totals, rows.n_samples, rows.n_features,
-            state.bits, count, num_warps=4, **EXACT,
+            *self._rows(state), *given(rows.weights, state.nearest),
+            *self._found(state, changes), state.totals, rows.n_samples, rows.n_features, state.bits,
+            count, num_warps=4, **EXACT,
         )  # fmt: skip
 
-    def _arguments(self, state: Seeding, changes: torch.Tensor) -> tuple:
+    def _rows(self, state: Seeding) -> tuple:
         columns = state.columns
-        return (
-            columns, columns.stride(1), columns.stride(0), state.table, state.nearest,
-            state.rows.weights, state.terms, self.improved, changes, state.step,
-        )  # fmt: skip
+        return columns, columns.stride(1), columns.stride(0), state.table, state.nearest
+
+    def _found(self, state: Seeding, changes: torch.Tensor) -> tuple:
+        return state.terms, self.improved, changes, state.step

@@ -9,7 +9,7 @@ import triton
 import triton.language as tl
 
 from lloydia.backends.cuda.rows.totals import exponent_of, rounded, scaled, term_of
-from lloydia.backends.cuda.runtime.launching import EXACT, ceil_div, launch
+from lloydia.backends.cuda.runtime.launching import EXACT, ceil_div, given, launch
 from lloydia.exact import sums as exact
 from lloydia.exact.counter import GOLDEN, MIX
 
@@ -44,14 +44,15 @@ def uniform(key, rows):
     return shifted(z, 11).to(tl.float64) * 1.1102230246251565e-16
 
 
-@triton.jit(do_not_specialize=["n", "bits"])
-def choose_kernel(nearest, weights, largest, total, draw, marks, n, bits):
+@triton.jit(do_not_specialize=["weighted", "n", "bits"], do_not_specialize_on_alignment=["largest"])
+def choose_kernel(nearest, weights, weighted, largest, total, draw, marks, n, bits):
     """Mark the rows with ``u * total < factor * term``.
 
     Parameters
     ----------
     nearest : float64 (n,), IN
-    weights : float64 (n,), IN, or None
+    weights, weighted
+        As for :func:`~lloydia.backends.cuda.rows.totals.weights_of`.
     largest : float64 (1,), IN
         The grid of the terms follows from it and from `bits`.
     total : int64 (1,), IN
@@ -63,7 +64,7 @@ def choose_kernel(nearest, weights, largest, total, draw, marks, n, bits):
     rows = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = rows < n
     exponent = bits - exponent_of(tl.load(largest))
-    term = rounded(scaled(term_of(nearest, weights, rows, inside), exponent))
+    term = rounded(scaled(term_of(nearest, weights, weighted, rows, inside), exponent))
     u = uniform(tl.load(draw), tl.load(draw + 1) + rows)
     factor = tl.load(draw + 2).to(tl.float64, bitcast=True)
     mark = u * tl.load(total).to(tl.float64) < factor * term
@@ -104,7 +105,8 @@ def chosen(
     marks = torch.empty(n, dtype=torch.uint8, device=device)
     launch(
         choose_kernel, (ceil_div(n, BLOCK.value),),
-        nearest, weights, largest, total, draw, marks, n, bits, num_warps=4, **EXACT,
+        nearest, *given(weights, nearest), largest, total, draw, marks, n, bits, num_warps=4,
+        **EXACT,
     )  # fmt: skip
     return torch.nonzero(marks)[:, 0]
 

@@ -50,7 +50,9 @@ def listed_of(n_pairs, capacity):
     return listed
 
 
-@triton.jit(do_not_specialize=["n", "bits", "count", "capacity"])
+@triton.jit(
+    do_not_specialize=["n", "bits", "count", "capacity"], do_not_specialize_on_alignment=["changes"]
+)
 def savings_kernel(
     X, table, nearest, weights, terms, pairs, squares, n_pairs, changes, step, n, d, bits, count,
     capacity, LEVELS: tl.constexpr, STAGES: tl.constexpr, BLOCK: tl.constexpr,
@@ -106,7 +108,9 @@ def savings_kernel(
     tl.atomic_add(to, -total, mask=(candidate < count) & (total != 0), sem="relaxed")
 
 
-@triton.jit(do_not_specialize=["n", "count", "capacity"])
+@triton.jit(
+    do_not_specialize=["n", "count", "capacity"], do_not_specialize_on_alignment=["changes"]
+)
 def accept_kernel(
     X, table, nearest, reach, residuals, frame, pairs, squares, n_pairs, changes, step, n, d,
     count, capacity, LEVELS: tl.constexpr, STAGES: tl.constexpr, BLOCK: tl.constexpr,

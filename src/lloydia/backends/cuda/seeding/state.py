@@ -10,7 +10,7 @@ import torch
 
 from lloydia.backends.cuda.rows.totals import largest_term
 from lloydia.backends.cuda.run_kinds import LOW_DIM
-from lloydia.backends.cuda.runtime.launching import EXACT, ceil_div, launch, processors
+from lloydia.backends.cuda.runtime.launching import EXACT, ceil_div, given, launch, processors
 from lloydia.backends.cuda.runtime.recording import Recording
 from lloydia.backends.cuda.seeding import tiles
 from lloydia.backends.cuda.seeding.columns import Columns
@@ -26,11 +26,16 @@ MAX_CANDIDATES = 16
 
 
 def columns_of(X: torch.Tensor) -> torch.Tensor:
-    """Return rows feature by feature: a copy, unless that leaves less than half of what is free."""
+    """Return rows feature by feature: a copy, unless that leaves less than half of what is free.
+
+    From feature to feature a copy has a multiple of 16 numbers, so that one kernel is compiled,
+    which loads several at once.
+    """
     size = X.numel() * X.element_size()
     if X.is_cuda and 2 * size > torch.cuda.mem_get_info(X.device)[0]:
         return X.T
-    return X.T.contiguous()
+    n, d = X.shape
+    return X.new_empty((d, 16 * ceil_div(n, 16)))[:, :n].copy_(X.T)
 
 
 class SeedingState:
@@ -171,16 +176,16 @@ class SeedingState:
 
     def _draw(self, fractions: torch.Tensor, rows: torch.Tensor, count: int, takes: bool) -> None:
         d = self.rows.n_features
-        table = self.table if takes else None
         n_pairs, copy = None, None
         if self.pairs is not None and takes:
             n_pairs, copy = self.pairs.n_pairs, self.pairs.int8_rows
         launch(
             tiles.draw, (count,),
-            fractions, self.step, self.totals, self.nearest, self.rows.weights, self.terms, rows,
-            self.rows.n_samples, len(self.totals), self.bits, count, self.rows.X, table, d,
-            n_pairs, copy and copy.offsets, copy and copy.frame, copy and copy.candidate_digits,
-            copy and copy.candidate_numbers, copy.width if copy else 0,
+            fractions, self.step, self.totals, self.nearest, *self._weights(), self.terms, rows,
+            self.rows.n_samples, len(self.totals), self.bits, count, self.rows.X, self.table,
+            int(takes), d, n_pairs, copy and copy.offsets, copy and copy.frame,
+            copy and copy.candidate_digits, copy and copy.candidate_numbers,
+            copy.width if copy else 0,
             BLOCK=block_of(d), num_warps=4, **EXACT,
         )  # fmt: skip
 
@@ -191,14 +196,18 @@ class SeedingState:
         programs = min(len(self.totals), 4 * processors(self.rows.device))
         launch(
             tiles.end_step, (programs,),
-            self.nearest, self.rows.weights, self.terms, self.totals, self.step,
+            self.nearest, *self._weights(), self.terms, self.totals, self.step,
             self.rows.n_samples, len(self.totals), self.bits, num_warps=4, **EXACT,
         )  # fmt: skip
+
+    def _weights(self) -> tuple[torch.Tensor, int]:
+        """Return the weights, and whether there are any."""
+        return given(self.rows.weights, self.nearest)
 
     def _sum_tiles(self) -> None:
         launch(
             tiles.sum_tiles, (len(self.totals),),
-            self.nearest, self.rows.weights, self.terms, self.totals, self.rows.n_samples,
+            self.nearest, *self._weights(), self.terms, self.totals, self.rows.n_samples,
             self.bits, num_warps=4, **EXACT,
         )  # fmt: skip
 

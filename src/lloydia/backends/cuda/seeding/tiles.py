@@ -61,20 +61,20 @@ def raise_largest(terms, term):
         raise_to(terms + 1, top)
 
 
-@triton.jit(do_not_specialize=["n", "bits"])
-def sum_tiles(nearest, weights, terms, totals, n, bits):
+@triton.jit(do_not_specialize=["weighted", "n", "bits"])
+def sum_tiles(nearest, weights, weighted, terms, totals, n, bits):
     """Write the integer sum of each tile's terms, on the grid that is there; raise the largest."""
     wait_for_previous_kernel()
     tile = tl.program_id(0).to(tl.int64)
     rows = tile * TILE + tl.arange(0, TILE)
     low, high = factors(terms, bits)
-    term = term_of(nearest, weights, rows, rows < n)
+    term = term_of(nearest, weights, weighted, rows, rows < n)
     tl.store(totals + tile, sum_of(term, low, high))
     raise_largest(terms, term)
 
 
-@triton.jit(do_not_specialize=["n", "n_tiles", "bits"])
-def end_step(nearest, weights, terms, totals, step, n, n_tiles, bits):
+@triton.jit(do_not_specialize=["weighted", "n", "n_tiles", "bits"])
+def end_step(nearest, weights, weighted, terms, totals, step, n, n_tiles, bits):
     """Sum all tiles again if the largest term has another grid; count the step."""
     wait_for_previous_kernel()
     if tl.program_id(0) == 0:
@@ -83,12 +83,12 @@ def end_step(nearest, weights, terms, totals, step, n, n_tiles, bits):
         low, high = factors(terms + 1, bits)
         for tile in range(tl.program_id(0), n_tiles, tl.num_programs(0)):
             rows = (tl.zeros([], tl.int64) + tile) * TILE + tl.arange(0, TILE)
-            term = term_of(nearest, weights, rows, rows < n)
+            term = term_of(nearest, weights, weighted, rows, rows < n)
             tl.store(totals + tile, sum_of(term, low, high))
 
 
 @triton.jit
-def drawn_row(u, totals, nearest, weights, terms, n, n_tiles, bits):
+def drawn_row(u, totals, nearest, weights, weighted, terms, n, n_tiles, bits):
     """Return the first row whose running sum exceeds a fraction of the total; -1 if that is 0."""
     offsets = tl.arange(0, SPAN)
     sums = tl.zeros([SPAN], tl.int64)
@@ -108,16 +108,20 @@ def drawn_row(u, totals, nearest, weights, terms, n, n_tiles, bits):
         running += tl.sum(part, axis=0)
     within = start * TILE + tl.arange(0, TILE)
     low, high = factors(terms + 1, bits)
-    term = rounded(term_of(nearest, weights, within, within < n) * low * high).to(tl.int64)
+    term = term_of(nearest, weights, weighted, within, within < n)
+    term = rounded(term * low * high).to(tl.int64)
     below_target = before + tl.cumsum(term, axis=0) <= target
     row = start * TILE + tl.sum(below_target.to(tl.int64), axis=0)
     return tl.where(total > 0, row, -1)
 
 
-@triton.jit(do_not_specialize=["n", "n_tiles", "bits", "count"])
+@triton.jit(
+    do_not_specialize=["weighted", "n", "n_tiles", "bits", "count", "takes"],
+    do_not_specialize_on_alignment=["fractions", "rows"],
+)
 def draw(
-    fractions, step, totals, nearest, weights, terms, rows, n, n_tiles, bits, count,
-    X, table, d, n_pairs, offsets, frame, digits, numbers, width, BLOCK: tl.constexpr,
+    fractions, step, totals, nearest, weights, weighted, terms, rows, n, n_tiles, bits, count,
+    X, table, takes, d, n_pairs, offsets, frame, digits, numbers, width, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Draw a row for each program, and make it a candidate.
 
@@ -126,16 +130,18 @@ def draw(
     fractions : float64 (steps, count), IN
     step : int32 (1,), IN
     totals : int64 (n_tiles,), IN
-    nearest, weights : float64 (n,), IN; weights may be None
+    nearest : float64 (n,), IN
+    weights, weighted
+        As for :func:`~lloydia.backends.cuda.rows.totals.weights_of`.
     terms : float64 (2,), IN and OUT
         The first becomes the second, the largest term, whose grid the totals have.
     rows : int64 (steps, count), OUT
         What is drawn, -1 where all D are 0.
     n, n_tiles, bits, count : int, IN
     X : (n, d), IN
-    table : (16, d), OUT, or None
-        The rows as candidates, float32 or float64.
-    d : int, IN
+    table : (16, d), OUT
+        The rows as candidates, float32 or float64, if `takes` is 1.
+    takes, d : int, IN
     n_pairs : int64 (1,), OUT, or None
         It becomes 0.
     offsets, frame, digits, numbers, width
@@ -148,9 +154,11 @@ def draw(
         if n_pairs is not None:
             tl.store(n_pairs, tl.zeros([], tl.int64))
     at = tl.load(step) * count + t
-    row = drawn_row(tl.load(fractions + at), totals, nearest, weights, terms, n, n_tiles, bits)
+    row = drawn_row(
+        tl.load(fractions + at), totals, nearest, weights, weighted, terms, n, n_tiles, bits
+    )
     tl.store(rows + at, row)
-    if table is not None:
+    if takes != 0:
         x_at = X + tl.maximum(row, 0) * d
         for first in range(0, d, BLOCK):
             f = first + tl.arange(0, BLOCK)

@@ -31,7 +31,8 @@ from lloydia.backends.cuda.device_functions.run_state import (
     item_state,
     wait_for_previous_kernel,
 )
-from lloydia.backends.cuda.device_functions.significands import significand
+from lloydia.backends.cuda.device_functions.significands import UNROLLED_LIMBS, significand
+from lloydia.backends.cuda.dispatch import MAX_PACKED_CENTERS
 from lloydia.backends.cuda.protocols import IterationState
 from lloydia.backends.cuda.rows.distances import add_in_order
 from lloydia.backends.cuda.rows.fixed_point_grid import FixedPointGrid
@@ -89,12 +90,13 @@ def within(shift, limit):
 
 @triton.jit
 def conclude(
-    n_programs, k, iteration, slot_report, n_slots, report, run_state, empty_stops, limit, AT_LIMIT
+    n_programs, k, iteration, slot_report, n_slots, report, run_state, empty_stops, limited, limit,
+    AT_LIMIT,
 ):  # fmt: skip
     """Write the report, in the last program that arrives, and begin the next iteration.
 
-    AT_LIMIT is what STOPPED becomes where the limit ends the run.  Return whether this program is
-    the last: it reads what all have stored, past the L1 cache.
+    AT_LIMIT is what STOPPED becomes where the limit ends the run, which has one if it is `limited`.
+    Return whether this program is the last: it reads what all have stored, past the L1 cache.
     """
     tl.debug_barrier()
     ticket = tl.zeros((), tl.int32)
@@ -107,7 +109,7 @@ def conclude(
         # Volatile, because other programs of this launch have counted there.
         n_empty = tl.load(run_state + N_EMPTY, volatile=True)
         stops = (((n_empty > 0) & (empty_stops != 0)) | (n_changed == 0)).to(tl.int32)
-        if limit is not None:
+        if limited != 0:
             moved = (run_state + SHIFT).to(tl.pointer_type(tl.float64))
             near = within(tl.load(moved, volatile=True), limit)
             stops = tl.where((stops == 0) & near, AT_LIMIT, stops)
@@ -129,10 +131,10 @@ def conclude(
 
 @triton.jit
 def finish(
-    program, n_programs, sums, n_limbs: tl.constexpr, bits, exponents, k, d,
-    current, history, iteration, n_slots, report, run_state, empty_stops, limit,
+    program, n_programs, sums, n_limbs, bits, exponents, k, d,
+    current, history, iteration, n_slots, report, run_state, empty_stops, limited, limit,
     origin, numbers, high_ptr, square_ptr, norm_ptr, residual_ptr, columns, width, pitch,
-    LEVELS: tl.constexpr,
+    FEW: tl.constexpr, LEVELS: tl.constexpr,
 ):  # fmt: skip
     """Turn the sums of this program's clusters into centres; the last program writes the report.
 
@@ -151,11 +153,15 @@ def finish(
     report : int64 (n_slots, HEAD + k), OUT
     empty_stops : int
         Whether empty clusters stop the run.
-    limit : float64 (1,), or None, IN
-        Squared movements with at most this sum stop the run; k is at most MAX_CENTERS_WITH_LIMIT.
+    limited : int
+        1: squared movements with at most the sum `limit` stop the run; k is at most
+        MAX_CENTERS_WITH_LIMIT.  0: the limit is not read.
+    limit : float64 (1,), IN
     origin : (d,), or None, IN
         If given, centres are packed in this frame; the arguments after it say where.  `width` is a
         multiple of 2**LEVELS less than d + 2**LEVELS, and `pitch` is the stride of `columns`.
+    FEW : bool
+        Whether `n_limbs` is at most UNROLLED_LIMBS.
     """
     COLUMNS: tl.constexpr = 2**LEVELS
     PACKS: tl.constexpr = origin is not None
@@ -192,10 +198,10 @@ def finish(
             # All threads that hold the same old centre have loaded it before one overwrites it.
             tl.debug_barrier()
             a, a_low, a_place = significand(
-                sums, row + f[None, :], mask, n_limbs, bits, limb_size, 0, 1
+                sums, row + f[None, :], mask, n_limbs, FEW, bits, limb_size, 0, 1
             )
             b, b_low, b_place = significand(
-                sums, row + d, one[:, None], n_limbs, bits, limb_size, 0, 1
+                sums, row + d, one[:, None], n_limbs, FEW, bits, limb_size, 0, 1
             )
             new, empty = mean_of(a, a_low, a_place, b, b_low, b_place, e, bits, old)
             tl.store(current + at, new, mask=mask)
@@ -216,22 +222,28 @@ def finish(
             )  # fmt: skip
         tl.store(slot_report + HEAD + j, square.to(tl.int64, bitcast=True))
         tl.atomic_max(slot_report + MOVE, tl.max(move, 0).to(tl.int64, bitcast=True), sem="relaxed")
-        if limit is not None:
+        if limited != 0:
             moved = (run_state + SHIFT).to(tl.pointer_type(tl.float64))
             tl.atomic_add(moved, tl.sum(square, 0), sem="relaxed")
         n_empty = tl.sum(tl.sum(empty.to(tl.int32), 1), 0)
         tl.atomic_add(run_state + N_EMPTY, n_empty, mask=n_empty > 0, sem="relaxed")
     return conclude(
-        n_programs, k, iteration, slot_report, n_slots, report, run_state, empty_stops, limit, 1
-    )
+        n_programs, k, iteration, slot_report, n_slots, report, run_state, empty_stops, limited,
+        limit, 1,
+    )  # fmt: skip
 
 
-@triton.jit(do_not_specialize=["bits", "k", "d", "n_slots", "empty_stops", "width", "pitch"])
+@triton.jit(
+    do_not_specialize=[
+        "n_limbs", "bits", "k", "d", "n_slots", "empty_stops", "limited", "width", "pitch",
+    ]
+)  # fmt: skip
 def finish_kernel(
-    sums, bits, exponents, k, d, current, history, n_slots, report, run_state, empty_stops, limit,
+    sums, n_limbs, bits, exponents, k, d, current, history, n_slots, report, run_state,
+    empty_stops, limited, limit,
     origin, numbers, high_ptr, square_ptr, norm_ptr, residual_ptr, columns, width, pitch,
     typical, summed, bias_ptr, half_norm_ptr, half_norm_f32_ptr, coefficients_ptr,
-    LIMBS: tl.constexpr, LEVELS: tl.constexpr, ALL: tl.constexpr,
+    FEW: tl.constexpr, LEVELS: tl.constexpr, ALL: tl.constexpr,
 ):  # fmt: skip
     """Run :func:`finish` for each item of a batch.
 
@@ -248,11 +260,12 @@ def finish_kernel(
             frame = of_frame(numbers)
         last = finish(
             tl.program_id(0), tl.num_programs(0),
-            sums + batch_item * LIMBS * k * (d + 1), LIMBS, bits, exponents + batch_item * (d + 1),
-            k, d, current + batch_item * k * d, history + batch_item * k * d, iteration, n_slots,
-            report + batch_item * (HEAD + k), run_state, empty_stops, limit,
+            sums + batch_item * n_limbs * k * (d + 1), n_limbs, bits,
+            exponents + batch_item * (d + 1), k, d, current + batch_item * k * d,
+            history + batch_item * k * d, iteration, n_slots, report + batch_item * (HEAD + k),
+            run_state, empty_stops, limited, limit,
             origin, numbers, high_ptr, square_ptr, norm_ptr, residual_ptr, columns, width, pitch,
-            LEVELS,
+            FEW, LEVELS,
         )  # fmt: skip
         if origin is not None and last:
             begin_scores(
@@ -286,12 +299,15 @@ def queue_finish(
     _, n_limbs, k, m = sums.shape
     # One warp for each cluster, several on a multiprocessor: they hide each other's latencies, and
     # few threads repeat the work where squares are added in order.
+    # Without a limit there is other memory of the same type: a kernel has one form for both.
+    limited, limit = (0, fixed_point_grid.columns) if limit is None else (1, limit)
     launch(
         finish_kernel, (min(k, RESIDENT * processors(sums.device)), 1, batch_size),
-        sums, fixed_point_grid.grid.bits, fixed_point_grid.exponents, k, m - 1,
+        sums, n_limbs, fixed_point_grid.grid.bits, fixed_point_grid.exponents, k, m - 1,
         run.current, run.history, len(run.history), run.report, run.run_state,
-        run.empty_stops, limit,
+        run.empty_stops, limited, limit,
         *packing,
-        LIMBS=n_limbs, LEVELS=min(MAX_LEVELS, next_power(m - 1).bit_length() - 1),
-        ALL=1 if packing is NOT_PACKED else next_power(k), num_warps=1, **EXACT,
+        FEW=n_limbs <= UNROLLED_LIMBS.value,
+        LEVELS=min(MAX_LEVELS, next_power(m - 1).bit_length() - 1),
+        ALL=1 if packing is NOT_PACKED else MAX_PACKED_CENTERS, num_warps=1, **EXACT,
     )  # fmt: skip

@@ -45,7 +45,7 @@ LIGHT_OCCUPANCY, HEAVY_OCCUPANCY = (16, 128), (8, 255)
 LIMBS_PER_PASS = 4
 
 
-@triton.jit(do_not_specialize=["n", "bits", "n_limbs", "skip"])
+@triton.jit(do_not_specialize=["n", "bits", "n_limbs", "skip", "limb_size"])
 def add_kernel(
     X, n, d, weights, fixed_point_grid, updates, totals, run_state,
     sums, bits, n_limbs, skip, limb_size,

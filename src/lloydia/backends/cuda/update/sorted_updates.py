@@ -22,18 +22,17 @@ from lloydia.backends.cuda.device_functions.run_state import (
     programs_each,
     wait_for_previous_kernel,
 )
-from lloydia.backends.cuda.runtime.launching import ceil_div, launch, next_power, processors
+from lloydia.backends.cuda.runtime.launching import ceil_div, launch, processors
 from lloydia.backends.cuda.runtime.relocation import Scratch, tensors_of
 
 __all__ = ["HISTOGRAM_BINS", "SortedUpdates", "update_at"]
 
-# Updates and counters of one step; the most clusters that a program counts by itself, and the
-# smallest histogram.
+# Updates and counters of one step; the most clusters that a program counts by itself.
 LOG_ROWS = tl.constexpr(10)
 ROWS = tl.constexpr(1 << 10)
 COUNTERS = tl.constexpr(4096)
 SIDE = tl.constexpr(8)
-HISTOGRAM_BINS, SMALLEST_HISTOGRAM = 1024, 128
+HISTOGRAM_BINS = 1024
 # Warps of a program that sorts.
 WARPS = 4
 
@@ -134,7 +133,7 @@ def running_sum(x):
 
 
 @triton.jit
-def by_digit(keys, there, n_there, low: tl.constexpr, out):
+def by_digit(keys, there, n_there, low, out):
     """Write the keys to `out`, stably sorted by two of their bits.
 
     Return all of `out`, and a mask of its first `n_there` keys.
@@ -153,7 +152,7 @@ def by_digit(keys, there, n_there, low: tl.constexpr, out):
 
 
 @triton.jit
-def sorted_block(cluster, there, scratch, PASSES: tl.constexpr):
+def sorted_block(cluster, there, scratch, passes):
     """Return a block's updates by cluster: clusters, places in the block, mask, starts, ends.
 
     A start is the place of the first update of the same cluster.
@@ -161,11 +160,11 @@ def sorted_block(cluster, there, scratch, PASSES: tl.constexpr):
     place = tl.arange(0, ROWS)
     n_there = tl.sum(there.to(tl.int32), 0)
     keys = cluster.to(scratch.dtype.element_ty) * ROWS + place
-    for i in tl.static_range(PASSES):
+    for i in range(passes):
         keys, there = by_digit(keys, there, n_there, LOG_ROWS + 2 * i, scratch + i % 2 * ROWS)
     cluster = (keys // ROWS).to(tl.int32)
-    ordered = scratch + (PASSES + 1) % 2 * ROWS
-    starts = scratch + PASSES % 2 * ROWS
+    ordered = scratch + (passes + 1) % 2 * ROWS
+    starts = scratch + passes % 2 * ROWS
     before = tl.load(ordered + place - 1, mask=there & (place > 0), other=-1)
     begins = there & ((place == 0) | (before // ROWS != cluster))
     number, _ = running_sum(begins.to(tl.int32))
@@ -177,10 +176,10 @@ def sorted_block(cluster, there, scratch, PASSES: tl.constexpr):
     return cluster, keys % ROWS, there, start, ends
 
 
-@triton.jit(do_not_specialize=["n", "k"])
+@triton.jit(do_not_specialize=["n", "k", "passes"])
 def sort_kernel(
-    labels, n, changed_rows, changed_old, begins, befores, k, updates, scratch, run_state,
-    BINS: tl.constexpr, PASSES: tl.constexpr,
+    labels, n, changed_rows, changed_old, begins, befores, k, updates, scratch, run_state, passes,
+    BINS: tl.constexpr,
 ):  # fmt: skip
     """Write each update to its place: the row, or its complement for the cluster that it leaves.
 
@@ -204,7 +203,7 @@ def sort_kernel(
     for block in range(program, n_blocks, n_programs):
         cluster, there = block_of(block, labels, changed_rows, changed_old, n_changed)
         if tl.max(there.to(tl.int32), 0) > 0:
-            cluster, own_place, there, start, ends = sorted_block(cluster, there, scratch, PASSES)
+            cluster, own_place, there, start, ends = sorted_block(cluster, there, scratch, passes)
             rows = tl.load(changed_rows + block // 2 * ROWS + own_place, mask=there, other=0)
             if BINS > 0:
                 before = tl.load(befores + cluster, mask=there, other=0)
@@ -215,7 +214,7 @@ def sort_kernel(
             else:
                 many = place - start + 1
                 first = tl.atomic_add(begins + cluster, many, mask=ends, sem="relaxed")
-                starts = scratch + PASSES % 2 * ROWS
+                starts = scratch + passes % 2 * ROWS
                 # All threads have loaded the starts.
                 tl.debug_barrier()
                 tl.store(starts + start, first, mask=ends)
@@ -247,7 +246,8 @@ class SortedUpdates:
 
     def __init__(self, n: int, k: int, device: torch.device, batch_size: int = 1) -> None:
         self.n, self.k, self.batch_size = n, k, batch_size
-        self.bins = next_power(k, SMALLEST_HISTOGRAM) if k <= HISTOGRAM_BINS else 0
+        # One size, whatever k is: kernels are compiled for it.
+        self.bins = HISTOGRAM_BINS if k <= HISTOGRAM_BINS else 0
         self.passes = ceil_div(max(1, (k - 1).bit_length()), 2)
         programs = programs_each(8 * processors(device), batch_size)
         self.programs = min(programs, 2 * ceil_div(n, ROWS.value))
@@ -295,5 +295,5 @@ class SortedUpdates:
         launch(
             sort_kernel, grid,
             labels, n, changed_rows, changed_old, self.begins, self.befores, k, self.sorted,
-            self.scratch, run_state, BINS=bins, PASSES=self.passes, num_warps=WARPS,
+            self.scratch, run_state, self.passes, BINS=bins, num_warps=WARPS,
         )  # fmt: skip

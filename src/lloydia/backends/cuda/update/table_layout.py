@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from lloydia.backends.cuda.runtime.launching import ceil_div
-
 __all__ = ["WORDS", "Table", "Tiling"]
 
 # The most words of a table, of the 48 KiB of shared memory that a program may declare; the rest is
 # for the exchange between threads.
 WORDS = 11520
-# The number of clusters that a table has room for is rounded up to a multiple of this, so that few
-# kernels are compiled, or is the most that fits.
-STEP = 32
 # Banks of shared memory, one word wide.
 BANKS = 32
 # Bytes of shared memory that the driver takes for each program.
@@ -64,6 +59,8 @@ class Table(NamedTuple):
     cluster.  The table has, for each limb, the lower words of its sums, then the upper words; at
     the end are the row counts.  Each copy of a cluster's sums has one sum for each column.
 
+    A table takes the same memory for any k that it has room for, so that few kernels are compiled.
+
     Attributes
     ----------
     table_limbs : int
@@ -74,15 +71,12 @@ class Table(NamedTuple):
         Neighbouring columns of a row for each thread.
     copies : int
         Copies of the sums of each cluster.
-    clusters : int
-        Clusters that there is room for, the spare one included.
     """
 
     table_limbs: int
     columns: int
     each: int
     copies: int
-    clusters: int
 
     @staticmethod
     def of(k: int, itemsize: int, vectors: bool) -> Table | None:
@@ -96,10 +90,9 @@ class Table(NamedTuple):
             each = 1
         copies = BANKS // columns
         while copies:
-            table = Table(table_limbs, columns, each, copies, ceil_div(k + 1, STEP) * STEP)
-            most = WORDS // table.words_each
-            if k < most:
-                return table._replace(clusters=min(most, table.clusters))
+            table = Table(table_limbs, columns, each, copies)
+            if k < table.clusters:
+                return table
             copies //= 2
         return None
 
@@ -107,6 +100,11 @@ class Table(NamedTuple):
     def words_each(self) -> int:
         """Words of a cluster: two for each sum, and one row count."""
         return 2 * self.table_limbs * self.columns * self.copies + 1
+
+    @property
+    def clusters(self) -> int:
+        """Clusters that there is room for, the spare one included."""
+        return WORDS // self.words_each
 
     @property
     def words(self) -> int:

@@ -149,7 +149,7 @@ def certify_active_kernel(
         tl.store(bounds + n + rows, lower, mask=mask)
         divide(
             rows, old, new, best_score, mask, certified, labels, changed_rows, changed_old,
-            ambiguous, candidates, run_state, COUNT,
+            ambiguous, 1, candidates, run_state, COUNT,
         )  # fmt: skip
 
 

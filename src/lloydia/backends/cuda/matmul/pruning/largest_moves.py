@@ -17,8 +17,9 @@ from lloydia.backends.cuda.device_functions.run_state import (
     item_state,
     wait_for_previous_kernel,
 )
+from lloydia.backends.cuda.dispatch import MAX_PRUNED_CENTERS
 from lloydia.backends.cuda.matmul.pruning.bounds import moved
-from lloydia.backends.cuda.runtime.launching import EXACT, launch, next_power
+from lloydia.backends.cuda.runtime.launching import EXACT, launch
 
 __all__ = ["N_LARGEST", "queue_largest_moves"]
 
@@ -33,7 +34,8 @@ def largest_moves_kernel(
 ):  # fmt: skip
     """Write each centre's move, and the numbers of the centres that moved most, then -1.
 
-    ``movements[k]`` becomes the largest move of the other centres.
+    ``movements[k]`` becomes the largest move of the other centres.  ALL is at least k, and the same
+    for any k, so that one kernel is compiled.
     """
     wait_for_previous_kernel()
     run_state = item_state(run_state)
@@ -82,5 +84,5 @@ def queue_largest_moves(
     n_slots, k = report.shape[0], report.shape[1] - HEAD.value
     launch(
         largest_moves_kernel, (1, 1, 1), report, n_slots, k, d, numbers, movements, largest,
-        run_state, ALL=next_power(k), COUNT=N_LARGEST, num_warps=8, **EXACT,
+        run_state, ALL=MAX_PRUNED_CENTERS, COUNT=N_LARGEST, num_warps=32, **EXACT,
     )  # fmt: skip
