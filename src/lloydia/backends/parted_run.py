@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lloydia.backends.engine import DoneReport, PendingReport, Report
+from lloydia.backends.engine import DoneReport, ExpectedRun, PendingReport, Report
 from lloydia.backends.part import Step
 from lloydia.backends.parted_rows import PartedRows
 from lloydia.backends.run_settings import RunSettings
@@ -27,6 +28,7 @@ class PartedRun(Protocol):
 
     lag: int
 
+    def expecting(self, run: ExpectedRun) -> AbstractContextManager[None]: ...
     def start(self, settings: RunSettings) -> None: ...
     def iterate(self, inertia: bool) -> PendingReport: ...
     def rewind(self, iteration: int) -> None: ...
@@ -70,6 +72,9 @@ class HostRun:
         self.step: Step | None = None
         self.latest: float | None = None
         self.largest_cost: float | None = None
+
+    def expecting(self, run: ExpectedRun) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def start(self, settings: RunSettings) -> None:
         self.current = self.used = np.ascontiguousarray(settings.centers, dtype=self.rows.dtype)

@@ -7,6 +7,7 @@ of a file has to be; a :class:`~lloydia.backends.group.Group` reaches them;
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from lloydia.backends import choose
-from lloydia.backends.engine import Engine, PendingReport, Report
+from lloydia.backends.engine import Engine, ExpectedRun, PendingReport, Report
 from lloydia.backends.group import Group
 from lloydia.backends.parted_rows import PartedRows
 from lloydia.backends.parted_run import HostRun, PartedRun
@@ -151,6 +152,9 @@ class Parts(Engine):
         return choose(self.group.few_rows_device, self.parted.rows(rows), weights, None)
 
     # -- a run -------------------------------------------------------------------------------
+
+    def expecting(self, run: ExpectedRun) -> AbstractContextManager[None]:
+        return self.run.expecting(run)
 
     def start_run(self, settings: RunSettings) -> None:
         self.run.start(settings)

@@ -10,7 +10,7 @@ from numpy.random import RandomState
 from numpy.typing import NDArray
 
 from lloydia.backends import choose
-from lloydia.backends.engine import Engine
+from lloydia.backends.engine import NEVER, Engine, ExpectedRun
 from lloydia.backends.weighted import WeightedRows
 from lloydia.data.device_arrays import rows_of
 from lloydia.exact.distance import movement
@@ -80,8 +80,9 @@ def do_step(
     random_state: RandomState,
 ) -> tuple[Centers, float]:
     """Return the centres after a batch, and the inertia of the batch before the update."""
-    unused = (centers.counts == 0).any()
-    centers, inertia = stepped(engine, weights, centers)
+    unused, values = (centers.counts == 0).any(), centers.values
+    with engine.expecting(ExpectedRun(lambda _: values, NEVER, True, False, 1)):
+        centers, inertia = stepped(engine, weights, centers)
     if unused or centers.since >= PATIENCE * estimator.n_clusters:
         ratio = estimator.reassignment_ratio
         centers, n_moved = reassigned(engine, weights, centers, ratio, random_state)

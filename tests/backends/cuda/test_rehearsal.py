@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from contextlib import nullcontext
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 
-from lloydia import KMeans
+from lloydia import KMeans, MiniBatchKMeans
+from lloydia.backends.cuda import rehearsal
 from lloydia.backends.cuda.engine import CUDA
-from lloydia.backends.cuda.rehearsal import absent, forms_of
-from lloydia.backends.cuda.runtime import launching
+from lloydia.backends.cuda.multi_gpu.gpus import make_parted_run
+from lloydia.backends.cuda.rehearsal import absent, forms_of, like, make_run, rehearse
+from lloydia.backends.cuda.runtime import devices, launching
 from lloydia.backends.engine import ExpectedRun
+from lloydia.backends.parts import Parts
 from lloydia.stopping import Inertia, Shift
 
 
@@ -27,13 +31,20 @@ def launched(monkeypatch):
             forms[id(form.kernel), form.key] = form
         queue(form, grid, places)
 
+    def compiling(engine, work):
+        if not engine.data.X.is_meta:
+            forms.clear()
+            rehearsed.update(forms_of(lambda: work(like(engine.data))))
+        return nullcontext()
+
     def expecting(engine, run):
         forms.clear()
-        rehearsed.update(forms_of(engine.data, run))
+        rehearsed.update(forms_of(lambda: make_parted_run(engine.group, run)))
         return nullcontext()
 
     monkeypatch.setattr(launching, "_queue", noted)
-    monkeypatch.setattr(CUDA, "expecting", expecting)
+    monkeypatch.setattr(CUDA, "_compiling", compiling)
+    monkeypatch.setattr(Parts, "expecting", expecting)
     return forms, rehearsed
 
 
@@ -69,11 +80,76 @@ def test_a_fit_launches_what_was_rehearsed(launched, d, k, dtype, more):
     weights = np.random.default_rng(1).random(300) if options.pop("weighted", False) else None
     X = rows(300, d, k, dtype)
     KMeans(k, device="cuda", **options).fit(X, sample_weight=weights)
-    late = names(form for key, form in forms.items() if key not in rehearsed)
-    unused = names(form for key, form in rehearsed.items() if key not in forms)
+    late, unused = differences(forms, rehearsed)
     # How many candidates a round of k-means|| draws is not known before.
     drawn = {"frame_kernel", "recheck_all_kernel"} if more.get("init") == "k-means||" else set()
-    assert set(late) | set(unused) <= drawn
+    assert late | unused <= drawn
+
+
+def differences(forms, rehearsed):
+    """Return the names of kernels that were launched without a rehearsal, and the opposite."""
+    late = names(form for key, form in forms.items() if key not in rehearsed)
+    return set(late), set(names(form for key, form in rehearsed.items() if key not in forms))
+
+
+@pytest.mark.parametrize("d", [3, 16])
+@pytest.mark.parametrize(
+    "more",
+    [{}, {"weighted": True}, {"init": "random", "tol": 0.0}, {"init": "farthest"}],
+    ids=str,
+)
+def test_several_gpus_launch_what_was_rehearsed(launched, monkeypatch, d, more):
+    monkeypatch.setattr(devices, "_count", lambda: 2)
+    forms, rehearsed = launched
+    options = {"max_iter": 4, "n_init": 1, "random_state": 0, **more}
+    weights = np.random.default_rng(1).random(300) if options.pop("weighted", False) else None
+    KMeans(5, device="cuda:0,1", **options).fit(rows(300, d, 5, "float32"), sample_weight=weights)
+    assert len(forms) > 8
+    late, unused = differences(forms, rehearsed)
+    # Costs are measured as variances are.
+    assert late == set()
+    assert len(unused) <= 1
+
+
+@pytest.mark.parametrize("d", [3, 16])
+def test_rows_of_a_prediction_are_assigned_by_what_was_rehearsed(launched, d):
+    forms, rehearsed = launched
+    X = rows(300, d, 5, "float32")
+    model = KMeans(5, device="cpu", random_state=0, n_init=1).fit(X).set_params(device="cuda")
+    for predict in (model.predict, model.transform):
+        rehearsed.clear()
+        predict(X)
+        assert forms
+        assert differences(forms, rehearsed) == (set(), set())
+
+
+@pytest.mark.parametrize("d", [3, 16])
+def test_a_mini_batch_launches_what_was_rehearsed(launched, d):
+    forms, rehearsed = launched
+    X = rows(300, d, 5, "float32")
+    model = MiniBatchKMeans(5, device="cuda", random_state=0, n_init=1, init=X[:5])
+    model.partial_fit(X)
+    assert forms
+    late, _ = differences(forms, rehearsed)
+    assert late == set()
+
+
+def test_what_fails_in_a_rehearsal_fails_no_fit(monkeypatch):
+    def fail(engine):
+        launching.launch(kernel, (1,), engine.data.X, 3)
+        raise RuntimeError("only in a rehearsal")
+
+    kernel = SimpleNamespace(kwargs=dict.fromkeys(launching.SAME), arg_names=("X", "n"))
+    data = CUDA(rows(30, 3, 5, "float32"), None, "cuda").data
+    # What was launched before is compiled.
+    assert len(forms_of(lambda: fail(like(data)))) == 1
+    tried = []
+    monkeypatch.setattr(rehearsal, "compile_together", lambda *args: tried.append(args) or 1 / 0)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
+    begin = rehearse(data, fail)
+    begin()
+    begin()
+    assert len(tried) == 1
 
 
 def test_what_is_rehearsed_has_the_alignment_of_the_rows():
@@ -91,5 +167,6 @@ def test_a_rehearsal_leaves_nothing_for_later_fits(launched):
     X = rows(300, 16, 5, "float32")
     before = dict(relocation._recorded), dict(found_grid._limbs)
     expected = ExpectedRun(lambda engine: X[:5], 1e-4, False, True, 4)
-    assert forms_of(CUDA(X, None, "cuda").data, expected)
+    data = CUDA(X, None, "cuda").data
+    assert forms_of(lambda: make_run(like(data), expected))
     assert (relocation._recorded, found_grid._limbs) == before

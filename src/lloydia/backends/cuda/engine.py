@@ -5,6 +5,7 @@ Every question of the loop goes to one of the three, with the engine's GPU as th
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, SupportsFloat
 
@@ -160,12 +161,21 @@ class CUDA(Seeded, Engine):
     # -- a run -------------------------------------------------------------------------------
 
     def expecting(self, run: ExpectedRun) -> AbstractContextManager[None]:
-        if INTERPRETED:
+        from lloydia.backends.cuda.rehearsal import make_run
+
+        return self._compiling(lambda engine: make_run(engine, run))
+
+    def _compiling(self, work: Callable[[CUDA], object]) -> AbstractContextManager[None]:
+        """Return a context in which all kernels of some work are compiled when the first is needed.
+
+        `work` is done by an engine of rows without numbers.
+        """
+        if INTERPRETED or self.data.X.is_meta:
             return nullcontext()
         # Imported late: it makes an engine.
         from lloydia.backends.cuda.rehearsal import rehearse
 
-        return at_first(rehearse(self, run))
+        return at_first(rehearse(self.data, work))
 
     def start_run(self, settings: RunSettings) -> None:
         with current(self.device):
@@ -237,12 +247,13 @@ class CUDA(Seeded, Engine):
     # -- without a run -----------------------------------------------------------------------
 
     def classify(self, centers: NDArray) -> None:
-        self.start(np.asarray(centers), "lloyd")
-        with current(self.device):
-            self.iterations.classify()
+        with self._compiling(lambda engine: engine.classify(centers)):
+            self.start(np.asarray(centers), "lloyd")
+            with current(self.device):
+                self.iterations.classify()
 
     def distances(self, centers: NDArray) -> torch.Tensor:
-        with current(self.device):
+        with current(self.device), self._compiling(lambda engine: engine.distances(centers)):
             self._check_run()
             self.data.magnitudes()  # refuses NaN
             there = torch.from_numpy(centers.astype(self.dtype)).to(self.device)

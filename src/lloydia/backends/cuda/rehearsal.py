@@ -1,10 +1,10 @@
-"""A fit is rehearsed before it waits for a kernel: then all its kernels are compiled side by side.
+"""Work is rehearsed before it waits for a kernel: then all its kernels are compiled side by side.
 
-A rehearsal is the fit itself, for rows that have a shape and a type and no numbers: tensors on
-PyTorch's device ``"meta"``.  Its launches are collected (:mod:`runtime.forms`); its reports are 0,
-as if no row changed any more, and whatever else the host reads is 1.  The real fit launches the
-same forms, since the same code decides on them; where it decides by what the rows are, another form
-is compiled when it is needed.
+A rehearsal is the work itself, such as a fit, for rows that have a shape and a type and no numbers:
+tensors on PyTorch's device ``"meta"``.  Its launches are collected (:mod:`runtime.forms`); its
+reports are 0, as if no row changed any more, and whatever else the host reads is 1.  The real work
+launches the same forms, since the same code decides on them; where it decides by what the rows are,
+another form is compiled when it is needed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from contextvars import Context
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,10 +24,10 @@ from lloydia.backends.cuda.rows.magnitudes import new_bounds
 from lloydia.backends.cuda.runtime.async_copy import AsyncCopy
 from lloydia.backends.cuda.runtime.forms import Forms, compile_together, rehearsal
 from lloydia.backends.cuda.runtime.own_device import current
-from lloydia.backends.engine import ExpectedRun
+from lloydia.backends.engine import Engine, ExpectedRun
 from lloydia.exact import sums as exact
 
-__all__ = ["forms_of", "rehearse"]
+__all__ = ["AbsentRows", "forms_of", "like", "make_run", "rehearse"]
 
 # The largest magnitude of a feature; with a smallest one of 1 / n, sums have as many limbs as those
 # of normally distributed rows.
@@ -92,7 +91,7 @@ def item_of(x: torch.Tensor, key: Any) -> torch.Tensor:
     return torch.empty((*key.shape, *x.shape[1:]), dtype=x.dtype, device="meta")
 
 
-def like(x: torch.Tensor, *others: Any) -> torch.Tensor:
+def alike(x: torch.Tensor, *others: Any) -> torch.Tensor:
     """Return a tensor of the same shape and type."""
     return torch.empty(x.shape, dtype=x.dtype, device="meta")
 
@@ -104,8 +103,8 @@ SHAPED: dict[Callable, Callable[..., torch.Tensor]] = {
     torch.Tensor.nonzero: found,
     torch.bincount: counts,
     torch.Tensor.__getitem__: item_of,
-    torch.empty_like: like,
-    torch.ldexp: like,
+    torch.empty_like: alike,
+    torch.ldexp: alike,
 }
 
 
@@ -123,15 +122,27 @@ class ReadsOnes(TorchFunctionMode):
         return func(*args, **options)
 
 
-def forms_of(data: Dataset, expected: ExpectedRun) -> Forms:
-    """Return the forms of kernels that a fit of some rows launches, as far as they can be known."""
-    # After an operation that needs numbers, it is not known what follows.
-    with rehearsal() as forms, ReadsOnes(), suppress(NotImplementedError):
-        _fit(CUDA.over(AbsentRows(data)), expected)
+def forms_of(work: Callable[[], object]) -> Forms:
+    """Return the forms of kernels that work on absent rows launches, as far as they can be known.
+
+    It is done in a context of its own, so that it shows no progress.
+    """
+    return Context().run(_forms_of, work)
+
+
+def _forms_of(work: Callable[[], object]) -> Forms:
+    # After an operation that needs numbers, it is not known what follows: launches compile that.
+    with rehearsal() as forms, ReadsOnes(), suppress(Exception):
+        work()
     return forms
 
 
-def _fit(engine: CUDA, expected: ExpectedRun) -> None:
+def like(data: Dataset) -> CUDA:
+    """Return an engine of rows without numbers, like those of a data set."""
+    return CUDA.over(AbsentRows(data))
+
+
+def make_run(engine: Engine, expected: ExpectedRun) -> None:
     """Make a run, with all kinds of iterations."""
     centers = expected.start(engine)
     if isinstance(centers, torch.Tensor):
@@ -140,7 +151,7 @@ def _fit(engine: CUDA, expected: ExpectedRun) -> None:
     empty_stops, max_iter = expected.empty_stops, expected.max_iter
     engine.start(centers, "lloyd", empty_stops=empty_stops, max_iter=max_iter)
     # The reports say that no row changes any more, so that later iterations are pruned.
-    for _ in range(3):
+    for _ in range(min(3, max_iter)):
         engine.iterate(expected.costed).result()
     engine.assign()
     float(engine.inertia())
@@ -148,21 +159,21 @@ def _fit(engine: CUDA, expected: ExpectedRun) -> None:
         engine.mean_variance()
 
 
-def rehearse(engine: CUDA, expected: ExpectedRun) -> Callable[[], None]:
-    """Return what compiles the kernels of a fit; it does so again when more is known of the rows.
+def rehearse(data: Dataset, work: Callable[[CUDA], object]) -> Callable[[], None]:
+    """Return what compiles the kernels of work on some rows; it rehearses it with an engine.
 
-    The rehearsal has a context of its own, so that it shows no progress.
+    It does so again when more is known of the rows.
     """
     rehearsed = set()
 
     def begin() -> None:
-        data = engine.data
         known = data.is_measured, data.knows_magnitudes
         if known in rehearsed:
             return
         rehearsed.add(known)
         # If it fails, each launch compiles the kernel that it needs.
         with current(data.device), suppress(Exception):
-            compile_together(Context().run(partial(forms_of, data, expected)))
+            forms = forms_of(lambda: work(like(data)))
+            compile_together(forms, [torch.cuda.current_device()])
 
     return begin

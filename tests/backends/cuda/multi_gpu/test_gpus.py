@@ -12,7 +12,7 @@ from lloydia.backends import choose
 from lloydia.backends.cpu.part import CPUPart
 from lloydia.backends.cuda.multi_gpu import threads as threads_of
 from lloydia.backends.cuda.multi_gpu.part import place_part
-from lloydia.backends.cuda.runtime import devices
+from lloydia.backends.cuda.runtime import devices, forms
 from lloydia.backends.group import Here
 from lloydia.backends.parts import Parts
 from lloydia.loop.empty import EmptyClusterError
@@ -256,3 +256,14 @@ def test_threads_copy_from_the_home_of_the_rows_in_its_stream(monkeypatch):
     assert threads._submit(torch.device("cuda", 1), max, 2, 3).result() == 3
     # A copy waits for both: what made the rows is queued in the caller's stream of their GPU.
     assert entered == ["own of cuda:0", "own of cuda:1", None, None]
+
+
+def test_threads_know_what_to_do_when_a_kernel_is_needed_first():
+    threads = threads_of.Threads.__new__(threads_of.Threads)
+    threads.pool, threads.home = threads_of.ThreadPoolExecutor(1), None
+    host = torch.device("cpu")
+    with threads.compiling(list):
+        assert threads._submit(host, forms._at_first.get).result() is list
+        assert forms._at_first.get() is list
+    assert threads._submit(host, forms._at_first.get).result() is None
+    assert forms._at_first.get() is None

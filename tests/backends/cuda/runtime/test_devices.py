@@ -272,12 +272,7 @@ def test_a_part_works_on_its_own_device(monkeypatch):
         def __init__(self, X, weights, device):
             self.device = torch.device(device)
 
-    for name, interpreted, expected in (
-        ("cuda:1", False, 1),
-        ("cuda:0", False, 0),
-        ("cpu", True, 0),
-    ):
-        monkeypatch.setattr(own_device, "INTERPRETED", interpreted)
+    for name, expected in (("cuda:1", 1), ("cuda:0", 0), ("cpu", 0), ("meta", 0)):
         engine = Engine(None, None, name)
         assert engine.public(3) == 3
         engine._private()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import struct
 import threading
+import time
 from ctypes import c_int64
 from types import SimpleNamespace
 
@@ -186,7 +187,7 @@ def test_a_kernel_is_compiled_once_for_all_who_wait(gpu, monkeypatch):
     def rehearse():
         with forms.rehearsal() as found:
             launching.launch(kernel, (1,), on_gpu(0), 17)
-        forms.compile_together(found)
+        forms.compile_together(found, [0])
         begun.set()
 
     with forms.at_first(rehearse):
@@ -194,3 +195,24 @@ def test_a_kernel_is_compiled_once_for_all_who_wait(gpu, monkeypatch):
             launching.launch(kernel, (1,), on_gpu(0), n)
     assert compiling == ["lloydia-compiler"]
     assert numbers == [5, 5]
+
+
+def test_a_form_is_compiled_for_one_gpu_at_a_time(gpu, monkeypatch):
+    working, most = [], []
+
+    def compile_it(kernel, args, options, device):
+        working.append(device)
+        most.append(len(working))
+        time.sleep(0.02)
+        working.remove(device)
+        return LoadedKernel(compiled(("*i32", "i32")), device)
+
+    monkeypatch.setattr(forms, "compiled_now", compile_it)
+    monkeypatch.setattr(forms, "compilers", lambda: Compilers(3))
+    with forms.rehearsal() as found:
+        launching.launch(Kernel(), (1,), on_gpu(0), 17)
+    forms.compile_together(found, range(3))
+    (form,) = found.values()
+    assert [forms.loaded(form, device).function for device in range(3)] == [0, 1, 2]
+    # The first one leaves on disk what the others load.
+    assert most == [1, 1, 1]

@@ -9,20 +9,28 @@ ahead.  Seeding and measuring are questions to all parts, one thread a GPU (:mod
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
-from typing import Any
+from threading import Lock
+from typing import Any, cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from lloydia.backends.cuda.device_functions.run_state import ITERATION
+from lloydia.backends.cuda.multi_gpu.own_run import OwnRun
+from lloydia.backends.cuda.multi_gpu.part import CUDAPart
 from lloydia.backends.cuda.multi_gpu.threads import Threads
 from lloydia.backends.cuda.placement import MAX_ROWS
+from lloydia.backends.cuda.rehearsal import AbsentRows, forms_of, make_run
+from lloydia.backends.cuda.runtime.forms import compile_together
+from lloydia.backends.cuda.runtime.launching import INTERPRETED
 from lloydia.backends.cuda.runtime.own_device import current
 from lloydia.backends.cuda.update.reports import Reports
-from lloydia.backends.engine import Report
+from lloydia.backends.engine import ExpectedRun, Report
+from lloydia.backends.group import Here
 from lloydia.backends.parted_rows import PartedRows
 from lloydia.backends.parts import Parts
 from lloydia.backends.run_settings import RunSettings
@@ -73,6 +81,9 @@ class GPURun:
         self.first = self.runs[0]
         self.lag = self.queued = 0
         self.latest: float | None = None
+
+    def expecting(self, run: ExpectedRun) -> AbstractContextManager[None]:
+        return nullcontext() if INTERPRETED else self.group.compiling(rehearse(self.group, run))
 
     def start(self, settings: RunSettings) -> None:
         self.group.each("start", settings._replace(centers=np.asarray(settings.centers)))
@@ -177,6 +188,55 @@ class GPURun:
 
     def all_sums(self) -> None:
         """Return nothing: sums stay on the devices."""
+
+
+# The draws of seeds that are rehearsed; then, by what these methods return, all D are 0, which ends
+# a seeding.
+REHEARSED_DRAWS = 4
+NO_MORE: dict[str, Any] = {"seed_total": 0, "seed_top": (-1, 0.0)}
+
+
+class AbsentParts(Here):
+    """Parts without numbers, like those of a group, one after the other; see :mod:`rehearsal`."""
+
+    # What a few rows are computed by has no kernels to compile.
+    few_rows_device = "reference"
+    parts: Sequence[CUDAPart[OwnRun]]
+
+    def __init__(self, group: Threads) -> None:
+        rows = [AbsentRows(part.data) for part in group.parts]
+        super().__init__([CUDAPart(absent, OwnRun(absent)) for absent in rows])
+        self.n_draws = 0
+
+    def each(self, method: str, *arguments: Any) -> list[Any]:
+        found = super().each(method, *arguments)
+        if method not in NO_MORE:
+            return found
+        self.n_draws += 1
+        return found if self.n_draws <= REHEARSED_DRAWS else [NO_MORE[method]] * len(found)
+
+
+def make_parted_run(group: Threads, expected: ExpectedRun) -> None:
+    """Make a run of parts like those of a group."""
+    absent = AbsentParts(group)
+    rows = PartedRows(absent)
+    make_run(Parts(absent, rows, GPURun(rows, cast(Threads, absent))), expected)
+
+
+def rehearse(group: Threads, expected: ExpectedRun) -> Callable[[], None]:
+    """Return what compiles the kernels of a run for all GPUs, when a thread asks for it first."""
+    numbers, lock, rehearsed = [part.device.index for part in group.parts], Lock(), []
+
+    def begin() -> None:
+        with lock:
+            if rehearsed:
+                return
+            rehearsed.append(True)
+            # If it fails, each launch compiles the kernel that it needs.
+            with suppress(Exception):
+                compile_together(forms_of(lambda: make_parted_run(group, expected)), numbers)
+
+    return begin
 
 
 def distribute_rows(X: Any, weights: NDArray | None, names: Sequence[str]) -> Parts:

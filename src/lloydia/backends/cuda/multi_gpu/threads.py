@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from functools import reduce
 from itertools import pairwise
 from operator import add
@@ -18,6 +18,7 @@ from lloydia.backends.cuda.multi_gpu.own_run import OwnRun
 from lloydia.backends.cuda.multi_gpu.part import CUDAPart, place_part
 from lloydia.backends.cuda.rows.memory import needed_bytes
 from lloydia.backends.cuda.runtime.devices import check_memory
+from lloydia.backends.cuda.runtime.forms import at_first
 from lloydia.backends.cuda.runtime.launching import INTERPRETED, place
 from lloydia.spelling import option
 
@@ -35,7 +36,14 @@ class Threads:
     weights : ndarray of shape (n,), float64, or None
     names : sequence of str
         Of the GPUs, one a part.
+
+    Attributes
+    ----------
+    begin : callable or None
+        What a thread does when it needs a kernel first; see :func:`runtime.forms.at_first`.
     """
+
+    begin: Callable[[], None] | None = None
 
     def __init__(self, X: Any, weights: NDArray | None, names: Sequence[str]) -> None:
         devices = [place(name) for name in names]
@@ -70,6 +78,7 @@ class Threads:
 
         And in that of the rows' home, whose stream is part of a copy from there.
         """
+        begin = self.begin
         # The last one entered is the current device.
         places = [on for on in (self.home, device) if on is not None]
         streams = [torch.cuda.current_stream(on) for on in places if on.type == "cuda"]
@@ -78,9 +87,21 @@ class Threads:
             with ExitStack() as stack:
                 for stream in streams:
                     stack.enter_context(torch.cuda.stream(stream))
+                if begin is not None:
+                    stack.enter_context(at_first(begin))
                 return function(*arguments)
 
         return self.pool.submit(task)
+
+    @contextmanager
+    def compiling(self, begin: Callable[[], None]) -> Iterator[None]:
+        """In this context, do `begin` when a thread, or the caller's, needs a kernel first."""
+        self.begin = begin
+        try:
+            with at_first(begin):
+                yield
+        finally:
+            self.begin = None
 
     def each(self, method: str, *arguments: Any) -> list[Any]:
         own = dict.fromkeys(range(len(self.parts)), arguments)

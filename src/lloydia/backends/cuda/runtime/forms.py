@@ -8,14 +8,13 @@ instead of queued.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
+from threading import Lock
 from typing import Any, NamedTuple
-
-import torch
 
 from lloydia.backends.cuda.runtime.compiling import compiled_now, compilers, length_of
 from lloydia.backends.cuda.runtime.driver import prefer_shared
@@ -45,8 +44,12 @@ class Form(NamedTuple):
     percent: int | None
 
     def load(self, device: int) -> LoadedKernel:
-        """Compile it, or find it on disk, and load it on the GPU with this number."""
-        kernel = compiled_now(self.kernel, self.args, self.options, device)
+        """Compile it, or find it on disk, and load it on the GPU with this number.
+
+        What is compiled for one GPU is found on disk for the others, which wait for it.
+        """
+        with _compiling.setdefault((id(self.kernel), self.key), Lock()):
+            kernel = compiled_now(self.kernel, self.args, self.options, device)
         if self.percent is not None:
             prefer_shared(kernel.function, self.percent)
         return kernel
@@ -58,6 +61,9 @@ Forms = dict[tuple[int, Hashable], Form]
 
 # Kernels that are loaded, or are on their way, by kernel, key and device.
 _found: dict[tuple[int, Hashable, int], LoadedKernel | Future] = {}
+
+# Locks that are held while a form is compiled, by kernel and key.
+_compiling: dict[tuple[int, Hashable], Lock] = {}
 
 _collected: ContextVar[Forms | None] = ContextVar("collected", default=None)
 _at_first: ContextVar[Callable[[], None] | None] = ContextVar("at_first", default=None)
@@ -108,13 +114,14 @@ def collected() -> Forms | None:
     return _collected.get()
 
 
-def compile_together(forms: Forms) -> None:
-    """Have threads compile and load forms for the current device, the longest first."""
-    device = torch.cuda.current_device()
-    for key, form in sorted(forms.items(), key=lambda item: -length_of(item[1].kernel)):
-        known = *key, device
-        if known not in _found:
-            _found[known] = compilers().submit(partial(form.load, device))
+def compile_together(forms: Forms, devices: Iterable[int]) -> None:
+    """Have threads compile and load forms, the longest first, for the GPUs with these numbers."""
+    longest_first = sorted(forms.items(), key=lambda item: -length_of(item[1].kernel))
+    for device in devices:
+        for key, form in longest_first:
+            known = *key, device
+            if known not in _found:
+                _found[known] = compilers().submit(partial(form.load, device))
 
 
 @contextmanager

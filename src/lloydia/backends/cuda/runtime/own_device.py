@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import torch
 from torch.cuda import current_device
 
-from lloydia.backends.cuda.runtime.launching import INTERPRETED, place
+from lloydia.backends.cuda.runtime.launching import place
 
 __all__ = ["current", "on", "on_own_device"]
 
@@ -45,10 +45,7 @@ def on_own_device(part: T) -> T:
 def _guarded(method: Callable) -> Callable:
     @wraps(method)
     def on_its_device(self: Any, *args: Any, **options: Any) -> Any:
-        # Mostly there is nothing to change, and methods are called in every iteration.
-        if INTERPRETED or current_device() == self.device.index:
-            return method(self, *args, **options)
-        with torch.cuda.device(self.device):
+        with current(self.device):
             return method(self, *args, **options)
 
     return on_its_device
