@@ -14,7 +14,15 @@ from lloydia import KMeans, MiniBatchKMeans
 from lloydia.backends.cuda import rehearsal
 from lloydia.backends.cuda.engine import CUDA
 from lloydia.backends.cuda.multi_gpu.gpus import make_parted_run
-from lloydia.backends.cuda.rehearsal import absent, forms_of, like, make_run, rehearse
+from lloydia.backends.cuda.rehearsal import (
+    absent,
+    forms_now_and_later,
+    forms_of,
+    like,
+    make_run,
+    rehearse,
+)
+from lloydia.backends.cuda.rows import found_grid
 from lloydia.backends.cuda.runtime import devices, launching
 from lloydia.backends.engine import ExpectedRun
 from lloydia.backends.parts import Parts
@@ -34,7 +42,7 @@ def launched(monkeypatch):
     def compiling(engine, work):
         if not engine.data.X.is_meta:
             forms.clear()
-            rehearsed.update(forms_of(lambda: work(like(engine.data))))
+            rehearsed.update(next(forms_now_and_later(engine.data, work)))
         return nullcontext()
 
     def expecting(engine, run):
@@ -90,6 +98,30 @@ def differences(forms, rehearsed):
     """Return the names of kernels that were launched without a rehearsal, and the opposite."""
     late = names(form for key, form in forms.items() if key not in rehearsed)
     return set(late), set(names(form for key, form in rehearsed.items() if key not in forms))
+
+
+@pytest.mark.parametrize("d", [3, 16])
+@pytest.mark.parametrize("init", ["array", "random", "k-means++"])
+def test_later_fits_of_a_shape_launch_what_the_first_one_has_rehearsed(launched, d, init):
+    forms, _ = launched
+    X, expected = rows(300, d, 5, "float32"), []
+    start = X[:5] if init == "array" else init
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(CUDA, "expecting", lambda engine, run: expected.append(run) or nullcontext())
+        model = KMeans(5, device="cuda", init=start, n_init=1, max_iter=4, random_state=0)
+        data = CUDA(X, None, "cuda").data
+        data.in_range = True
+        model.fit(X)
+        every = {}
+        found_grid._limbs.clear()
+        for some in forms_now_and_later(data, lambda engine: make_run(engine, expected[0])):
+            every |= some
+        # The second and the third know how many limbs the first has needed.
+        model.fit(X)
+        for _ in range(2):
+            forms.clear()
+            model.fit(X[::-1])
+            assert differences(forms, every)[0] == set()
 
 
 @pytest.mark.parametrize("d", [3, 16])
@@ -161,7 +193,6 @@ def test_what_is_rehearsed_has_the_alignment_of_the_rows():
 
 
 def test_a_rehearsal_leaves_nothing_for_later_fits(launched):
-    from lloydia.backends.cuda.rows import found_grid
     from lloydia.backends.cuda.runtime import relocation
 
     X = rows(300, 16, 5, "float32")

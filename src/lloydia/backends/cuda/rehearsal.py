@@ -9,7 +9,7 @@ another form is compiled when it is needed.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from contextvars import Context
 from typing import Any
@@ -20,6 +20,7 @@ from torch.overrides import TorchFunctionMode
 
 from lloydia.backends.cuda.dataset import Dataset
 from lloydia.backends.cuda.engine import CUDA
+from lloydia.backends.cuda.rows.found_grid import limbs_before, rehearsed_limbs
 from lloydia.backends.cuda.rows.magnitudes import new_bounds
 from lloydia.backends.cuda.runtime.async_copy import AsyncCopy
 from lloydia.backends.cuda.runtime.forms import Forms, compile_together, rehearsal
@@ -27,10 +28,10 @@ from lloydia.backends.cuda.runtime.own_device import current
 from lloydia.backends.engine import Engine, ExpectedRun
 from lloydia.exact import sums as exact
 
-__all__ = ["AbsentRows", "forms_of", "like", "make_run", "rehearse"]
+__all__ = ["AbsentRows", "forms_now_and_later", "forms_of", "like", "make_run", "rehearse"]
 
-# The largest magnitude of a feature; with a smallest one of 1 / n, sums have as many limbs as those
-# of normally distributed rows.
+# The largest magnitude of a feature; with a smallest one of 1 / (n d), which some feature has, sums
+# have as many limbs as those of normally distributed rows.
 LARGEST = 4.0
 
 
@@ -56,7 +57,7 @@ class AbsentRows(Dataset):
             super().magnitudes()  # for what it launches
             n, d, weights = self.n_samples, self.n_features, self.like.seed_weights()
             self._magnitudes = exact.Magnitudes(
-                n, np.full(d, LARGEST), np.full(d, 1.0 / n), *exact.weight_magnitudes(weights)
+                n, np.full(d, LARGEST), np.full(d, 1.0 / (n * d)), *exact.weight_magnitudes(weights)
             )
         return self._magnitudes
 
@@ -159,6 +160,25 @@ def make_run(engine: Engine, expected: ExpectedRun) -> None:
         engine.mean_variance()
 
 
+def forms_now_and_later(data: Dataset, work: Callable[[CUDA], object]) -> Iterator[Forms]:
+    """Yield the forms of work on some rows, then those of the same on others of their shape.
+
+    Later work may guess the number of limbs, which is known by then, and so launch other kernels.
+    """
+    engine = like(data)
+    yield forms_of(lambda: work(engine))
+    absent = engine.data
+    if limbs_before(absent.X) is None and absent.kind.stores_fp16 and absent.knows_magnitudes:
+        others = Dataset(data.X, data.weights)
+        others.in_range = data.in_range
+
+        def later() -> None:
+            with rehearsed_limbs(absent.grid.n_limbs):
+                work(like(others))
+
+        yield forms_of(later)
+
+
 def rehearse(data: Dataset, work: Callable[[CUDA], object]) -> Callable[[], None]:
     """Return what compiles the kernels of work on some rows; it rehearses it with an engine.
 
@@ -173,7 +193,7 @@ def rehearse(data: Dataset, work: Callable[[CUDA], object]) -> Callable[[], None
         rehearsed.add(known)
         # If it fails, each launch compiles the kernel that it needs.
         with current(data.device), suppress(Exception):
-            forms = forms_of(lambda: work(like(data)))
-            compile_together(forms, [torch.cuda.current_device()])
+            for forms in forms_now_and_later(data, work):
+                compile_together(forms, [torch.cuda.current_device()])
 
     return begin
