@@ -41,6 +41,8 @@ class GuideTable:
         What begins a line: a head, and a format of the case.
     columns : dict
         A head, what was timed (the key ``"what"`` of a line), and the key of the value.
+    read : callable
+        Returns a line from what is kept of it.
     """
 
     kept: str
@@ -48,6 +50,7 @@ class GuideTable:
     counts: Callable[[Row], bool]
     heads: dict[str, str]
     columns: dict[str, tuple[str, str]]
+    read: Callable[[str], Row] = json.loads
 
     def markdown(self) -> str:
         """Return it as Markdown.
@@ -57,7 +60,7 @@ class GuideTable:
         ValueError
             A case lacks a measurement.
         """
-        rows = map(json.loads, (RESULTS / self.kept).read_text(encoding="utf-8").splitlines())
+        rows = map(self.read, (RESULTS / self.kept).read_text(encoding="utf-8").splitlines())
         cases: dict[tuple, dict[str, Row]] = {}
         for row in sorted(rows, key=lambda row: row["when"]):
             if self.counts(row):
@@ -75,12 +78,43 @@ class GuideTable:
 
 def number(value: float) -> str:
     """Return a number with two digits, or all of an integral part that has more."""
-    return f"{value:.0f}" if value >= 10 else f"{value:#.2g}"
+    whole = value >= 10 or isinstance(value, int)
+    return f"{value:.0f}" if whole else f"{value:#.2g}"
 
 
+def parted(line: str) -> Row:
+    """Return a line of ``startup.py``, whose `what` ends with a shape in brackets, with both."""
+    row = json.loads(line)
+    what, _, shape = row["what"].removesuffix(")").partition(" (")
+    return {**row, "what": what, "shape": shape}
+
+
+def first_fit(what: str) -> tuple[str, str]:
+    """Return the column of the seconds of a first fit."""
+    return f"first fit, {what}", "seconds"
+
+
+FIRST_FITS = "nvidia-h200/startup.jsonl"
 SEEDING_CPU = "amd-epyc/seeding_cpu.jsonl"
 SIZES = {"rows, features, clusters": "{n:,}, {d}, {k}"}
 TABLES = {
+    "first fits on a gpu": GuideTable(
+        FIRST_FITS,
+        ("shape",),
+        lambda row: row.get("device") is not None and not row["what"].startswith("flash"),
+        {"rows x features, type, clusters": "{shape}"},
+        {
+            "kernels": ("first fit, empty cache", "kernels"),
+            "first fit, empty cache": first_fit("empty cache"),
+            "warm cache": first_fit("warm cache"),
+            "more for `tol=0`": ("more for tol=0", "seconds"),
+            '`init="random"`': ("more for init='random'", "seconds"),
+            "weights": ("more for weights", "seconds"),
+            "k + 3": ("more for k + 3", "seconds"),
+            "fewer rows": ("more for fewer rows", "seconds"),
+        },
+        parted,
+    ),
     "seeding on a processor": GuideTable(
         SEEDING_CPU,
         ("n", "d", "k", "rank"),
@@ -107,8 +141,16 @@ TABLES = {
 
 
 def written(text: str) -> str:
-    """Return the text of a page with its tables made of what is kept now."""
-    return MARK.sub(lambda mark: mark[1] + mark[2] + TABLES[mark[1]].markdown(), text)
+    """Return the text of a page with its tables made of what is kept now.
+
+    A table of which nothing is kept yet stays as it is.
+    """
+
+    def table(mark: re.Match) -> str:
+        made = TABLES[mark[1]]
+        return mark[1] + mark[2] + (made.markdown() if (RESULTS / made.kept).exists() else mark[3])
+
+    return MARK.sub(table, text)
 
 
 def main() -> list[Path]:

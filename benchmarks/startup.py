@@ -19,7 +19,8 @@ folder.
 
 On a GPU, seconds are from PyTorch and Lloydia imported, and the rows on the GPU, to the result.
 After the first fit the same process makes others, each twice: "more" is what the first of both took
-longer, and "kernels" is how many it compiled or loaded.
+longer, and "kernels" is how many it compiled or loaded.  Of a sweep, these are the most of one k
+and the kernels of all.
 """
 
 from __future__ import annotations
@@ -79,6 +80,7 @@ CUDA_CASES = (
 )
 CUDA_FIT = """
 import json, time
+from concurrent.futures import Future
 import numpy, torch
 from lloydia import KMeans
 from lloydia.backends.cuda.runtime import forms
@@ -87,6 +89,12 @@ import lloydia.backends.cuda.engine
 
 compiled, compiled_now = [], forms.compiled_now
 forms.compiled_now = lambda *args: compiled.append(args) or compiled_now(*args)
+
+def settle():
+    # Threads may still compile what only later fits need.
+    for kernel in list(forms._found.values()):
+        if isinstance(kernel, Future):
+            kernel.exception()
 
 def seconds(k, X, weights=None, **options):
     options = {{"random_state": 0, "max_iter": 20, **options}}
@@ -110,9 +118,17 @@ for what, k, rows, options in (
     ("fewer rows", {k}, X[: {n} // 2 - 1], {{}}),
     ("k + 3", {k} + 3, X, {{}}),
 ):
+    settle()
     compiled.clear()
     first = seconds(k, rows, **options)
+    settle()
     print(json.dumps([what, first - seconds(k, rows, **options), len(compiled)]))
+compiled.clear()
+low = (2, 5, 17, 60, 250, 1000)
+sweep = low if {d} <= 8 else (64, 100, 200, 300, 700, 1500, 4096)
+more = [seconds(k, X) - seconds(k, X) for k in sweep]
+settle()
+print(json.dumps([f"any k of a sweep, {{sweep[0]}} to {{sweep[-1]}}", max(more), len(compiled)]))
 """
 FLASH_FIT = """
 import json, time

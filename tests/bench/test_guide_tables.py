@@ -47,6 +47,23 @@ def test_a_measurement_that_is_lacking_is_named(kept):
         MODULE["written"](PAGE)
 
 
+def test_first_fits_have_a_line_for_each_shape(kept, tmp_path):
+    page = PAGE.replace("seeding by other libraries", "first fits on a gpu")
+    # Nothing was measured yet.
+    assert MODULE["written"](page) == page
+    path = tmp_path / MODULE["FIRST_FITS"]
+    path.parent.mkdir()
+    wanted = MODULE["TABLES"]["first fits on a gpu"].columns.values()
+    figures = [
+        {"what": f"{what} (9 x 2, float32, k = 3)", "seconds": 0.5, "kernels": 7, "device": "A GPU"}
+        for what in {what for what, _ in wanted}
+    ]
+    figures.append({**figures[0], "what": "flash-kmeans, first fit, empty cache (9 x 2)"})
+    path.write_text("".join(json.dumps(row | {"when": "2026-01-01"}) + "\n" for row in figures))
+    (last,) = [line for line in MODULE["written"](page).splitlines() if line.startswith("| 9")]
+    assert last == "| 9 x 2, float32, k = 3 | 7 |" + " 0.50 |" * 7
+
+
 def test_guides_have_what_is_kept():
     texts = [page.read_text(encoding="utf-8") for page in MODULE["GUIDES"].glob("*.md")]
     marked = {mark[1] for text in texts for mark in MODULE["MARK"].finditer(text)}
