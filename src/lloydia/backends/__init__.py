@@ -163,7 +163,12 @@ def streams(device: str, X: Any) -> AbstractContextManager[Sequence[StreamContex
 
 @contextmanager
 def batch_groups(
-    device: str, X: Any, n_clusters: int, empty_stops: bool, starts: Any = None
+    device: str,
+    X: Any,
+    n_clusters: int,
+    empty_stops: bool,
+    starts: Any = None,
+    draw: Callable[[Any], Any] | None = None,
 ) -> Iterator[Iterable[dict[int, Engine]]]:
     """Open the groups of a batch's members whose iterations are computed together: on a GPU.
 
@@ -182,6 +187,9 @@ def batch_groups(
     starts : array of shape (members, n_clusters, n_features), optional
         Beside X, in float32: where members will be started, if that is known.  A member whose
         start is not finite is in no group.
+    draw : callable, optional
+        Returns some start of a member, as it will be drawn, given its engine: the kernels for that
+        are compiled with those for iterations.
     """
     name = _gpu_name(device, on_gpu(X))
     if not name:
@@ -190,8 +198,10 @@ def batch_groups(
     with _extra(name):
         name = load("lloydia.backends.cuda.runtime.devices").find(name, X)
         member = load("lloydia.backends.cuda.batched.item")
-    with load("lloydia.backends.cuda.runtime.own_device").on(name):
-        yield member.groups(name, X, n_clusters, empty_stops, starts)
+        compiling = load("lloydia.backends.cuda.batched.rehearsal").compiling
+    batch = X, n_clusters, empty_stops, starts
+    with load("lloydia.backends.cuda.runtime.own_device").on(name), compiling(*batch, draw):
+        yield member.groups(name, *batch)
 
 
 def _gpu_name(device: str, there: bool) -> str:

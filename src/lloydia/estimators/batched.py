@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ from lloydia.data.arrays import (
 from lloydia.data.device_arrays import load_torch, n_distinct, on_gpu
 from lloydia.estimators.batch_arguments import check_batch, places_of, split, starts_of, states_of
 from lloydia.estimators.kmeans import KMeans
-from lloydia.estimators.starts import seed
+from lloydia.estimators.starts import drawn_for, seed
 from lloydia.loop.run import Result, Run, steps
 from lloydia.loop.several_runs import Turns, about, in_step, interleave, outcome
 from lloydia.parameters import check_init, check_parameters
@@ -182,8 +183,9 @@ class Batch:
         if self.weights is None and not inertia:
             empty_stops = model.empty != "keep"
             starts = None if isinstance(self.starts, np.ndarray) else self.starts
+            draw = partial(drawn_for, model.init, model.n_clusters)
             with batch_groups(
-                model.device, self.X, model.n_clusters, empty_stops, starts
+                model.device, self.X, model.n_clusters, empty_stops, starts, draw
             ) as groups:
                 for group in groups:
                     begun = len(self.X) - len(left - self.drawn.keys())

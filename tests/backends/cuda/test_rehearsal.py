@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 import torch
 
-from lloydia import KMeans, MiniBatchKMeans
+from lloydia import KMeans, MiniBatchKMeans, k_means_batched
 from lloydia.backends.cuda import rehearsal
+from lloydia.backends.cuda.batched import rehearsal as batched_rehearsal
+from lloydia.backends.cuda.batched.rehearsal import make_batch
 from lloydia.backends.cuda.engine import CUDA
 from lloydia.backends.cuda.multi_gpu.gpus import make_parted_run
 from lloydia.backends.cuda.rehearsal import (
@@ -141,6 +143,33 @@ def test_several_gpus_launch_what_was_rehearsed(launched, monkeypatch, d, more):
     # Costs are measured as variances are.
     assert late == set()
     assert len(unused) <= 1
+
+
+@pytest.mark.parametrize(
+    "more",
+    [{}, {"tol": 0.0}, {"init": "random", "empty": "keep"}, {"init": "array"}],
+    ids=str,
+)
+def test_a_batch_launches_what_was_rehearsed(launched, monkeypatch, device, more):
+    forms, rehearsed = launched
+
+    def compiling(*batch):
+        forms.clear()
+        rehearsed.update(forms_of(lambda: make_batch(*batch)))
+        return nullcontext()
+
+    monkeypatch.setattr(batched_rehearsal, "compiling", compiling)
+    X = torch.as_tensor(np.stack([rows(300, 16, 5, "float32")] * 3), device=device)
+    options = {"max_iter": 4, "random_state": 0, **more}
+    if options.get("init") == "array":
+        options["init"] = X[:, :5]
+    k_means_batched(X, 5, **options)
+    late, unused = differences(forms, rehearsed)
+    # Labels are counted after the fit where a cluster may have no row.
+    assert late <= {"seen_kernel"}
+    assert len(forms) > 8
+    # Not every batch has a limit, or starts beside it.
+    assert len(unused) <= 2
 
 
 @pytest.mark.parametrize("d", [3, 16])

@@ -25,14 +25,27 @@ from lloydia.backends.cuda.rows.magnitudes import new_bounds
 from lloydia.backends.cuda.runtime.async_copy import AsyncCopy
 from lloydia.backends.cuda.runtime.forms import Forms, compile_together, rehearsal
 from lloydia.backends.cuda.runtime.own_device import current
+from lloydia.backends.cuda.seeding.seeds import Seeds
 from lloydia.backends.engine import Engine, ExpectedRun
 from lloydia.exact import sums as exact
 
-__all__ = ["AbsentRows", "forms_now_and_later", "forms_of", "like", "make_run", "rehearse"]
+__all__ = [
+    "LARGEST",
+    "REHEARSED_SEEDS",
+    "AbsentRows",
+    "AbsentSeeds",
+    "forms_now_and_later",
+    "forms_of",
+    "like",
+    "make_run",
+    "rehearse",
+]
 
 # The largest magnitude of a feature; with a smallest one of 1 / (n d), which some feature has, sums
 # have as many limbs as those of normally distributed rows.
 LARGEST = 4.0
+# Seeds that are rehearsed, where each is asked for by itself.
+REHEARSED_SEEDS = 4
 
 
 def absent(x: torch.Tensor) -> torch.Tensor:
@@ -60,6 +73,17 @@ class AbsentRows(Dataset):
                 n, np.full(d, LARGEST), np.full(d, 1.0 / (n * d)), *exact.weight_magnitudes(weights)
             )
         return self._magnitudes
+
+
+class AbsentSeeds(Seeds):
+    """Seeds of rows without numbers: after a few farthest rows all D are 0, which ends it."""
+
+    n_farthest = 0
+
+    def seed_farthest(self) -> int:
+        self.n_farthest += 1
+        row = super().seed_farthest()
+        return row if self.n_farthest <= REHEARSED_SEEDS else -1
 
 
 # What the host reads of tensors.
@@ -140,7 +164,9 @@ def _forms_of(work: Callable[[], object]) -> Forms:
 
 def like(data: Dataset) -> CUDA:
     """Return an engine of rows without numbers, like those of a data set."""
-    return CUDA.over(AbsentRows(data))
+    engine = CUDA.over(AbsentRows(data))
+    engine.seeder = AbsentSeeds(engine.data)
+    return engine
 
 
 def make_run(engine: Engine, expected: ExpectedRun) -> None:

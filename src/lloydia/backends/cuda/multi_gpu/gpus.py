@@ -24,7 +24,7 @@ from lloydia.backends.cuda.multi_gpu.own_run import OwnRun
 from lloydia.backends.cuda.multi_gpu.part import CUDAPart
 from lloydia.backends.cuda.multi_gpu.threads import Threads
 from lloydia.backends.cuda.placement import MAX_ROWS
-from lloydia.backends.cuda.rehearsal import AbsentRows, forms_of, make_run
+from lloydia.backends.cuda.rehearsal import REHEARSED_SEEDS, AbsentRows, forms_of, make_run
 from lloydia.backends.cuda.runtime.forms import compile_together
 from lloydia.backends.cuda.runtime.launching import INTERPRETED
 from lloydia.backends.cuda.runtime.own_device import current
@@ -190,9 +190,7 @@ class GPURun:
         """Return nothing: sums stay on the devices."""
 
 
-# The draws of seeds that are rehearsed; then, by what these methods return, all D are 0, which ends
-# a seeding.
-REHEARSED_DRAWS = 4
+# What parts answer once enough seeds were rehearsed: all D are 0, which ends a seeding.
 NO_MORE: dict[str, Any] = {"seed_total": 0, "seed_top": (-1, 0.0)}
 
 
@@ -213,7 +211,7 @@ class AbsentParts(Here):
         if method not in NO_MORE:
             return found
         self.n_draws += 1
-        return found if self.n_draws <= REHEARSED_DRAWS else [NO_MORE[method]] * len(found)
+        return found if self.n_draws <= REHEARSED_SEEDS else [NO_MORE[method]] * len(found)
 
 
 def make_parted_run(group: Threads, expected: ExpectedRun) -> None:
