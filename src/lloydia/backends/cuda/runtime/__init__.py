@@ -1,7 +1,7 @@
 """Devices, streams and launches: what every other package of the engine stands on.
 
 * :mod:`devices` finds GPUs and their free memory; :mod:`own_device` makes an engine's GPU the
-  current one; :mod:`driver` calls CUDA's driver; :mod:`hopper` tells Hopper GPUs.
+  current one; :mod:`driver` calls CUDA's driver; :mod:`hopper` recognises GPUs of that kind.
 * :mod:`launching` launches a kernel of Triton, in one of its :mod:`forms`, which :mod:`compiling`
   compiles side by side and :mod:`loaded_kernels` loads.
 * :mod:`recording` records launches and repeats them; :mod:`relocation` repeats those of one fit in
