@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from lloydia.backends.cpu.rows.curve import curve_order, frame, positions
+from lloydia.backends.cpu.rows.curve import STRIP, curve_order, frame, positions
 from lloydia.backends.cpu.rows.dataset import Dataset
 from nasty import FLAVOURS, rows_of
 
@@ -20,7 +20,8 @@ def order_of(X, n_threads=1):
 def test_the_curve_visits_every_cell_and_steps_to_neighbours_only(d, bits):
     cells = np.array(list(itertools.product(range(2**bits), repeat=d)), dtype=np.float64)
     keys = np.empty(len(cells), np.uint64)
-    positions(cells, 0, len(cells), np.zeros(d), 1.0, bits, keys)
+    scratch = np.zeros((d, STRIP), np.uint32), np.empty(STRIP, np.uint32)
+    positions(cells, 0, len(cells), np.zeros(d), 1.0, bits, keys, *scratch)
     assert (np.sort(keys) == np.arange(len(cells))).all()
     steps = np.abs(np.diff(cells[np.argsort(keys)], axis=0))
     assert (steps.sum(axis=1) == 1).all()

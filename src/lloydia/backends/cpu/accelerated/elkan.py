@@ -12,11 +12,13 @@ from __future__ import annotations
 import numpy as np
 from numba import types
 from numba.extending import overload
+from numpy.typing import NDArray
 
 from lloydia.backends.cpu.rows.features import canonical_row, distance, load
-from lloydia.backends.cpu.runtime.compiled import keep_alive, kernel
+from lloydia.backends.cpu.runtime.compiled import LEAN, kernel, subroutine
 from lloydia.backends.cpu.scan.bounds import upper_bound
-from lloydia.backends.cpu.scan.nearest import aligned, two_nearest
+from lloydia.backends.cpu.scan.centers import aligned
+from lloydia.backends.cpu.scan.nearest import two_nearest
 from lloydia.backends.cpu.scan.panels import collect, scores_of_one, store_bounds
 from lloydia.backends.cpu.scan.scores import (
     above,
@@ -30,7 +32,7 @@ from lloydia.backends.cpu.scan.scores import (
 from lloydia.backends.cpu.simd.differences import difference, squared_differences
 from lloydia.backends.cpu.simd.microkernel_centers_in_lanes import LANES, MR
 
-__all__ = ["bound_rows", "elkan"]
+__all__ = ["bound_rows", "elkan", "scratch_for_bounds", "scratch_for_distances"]
 
 # A single distance takes as long as about this many distances of a scan.
 COST_OF_ONE_DISTANCE = 8
@@ -64,20 +66,34 @@ def _measure(X, i, centers, numbers, count, unit, squares):
     return one_by_one
 
 
-@kernel
+@subroutine(**LEAN)
 def farther(square, padding):
     """Return an upper bound on a distance, from a sum of squared differences."""
     return np.sqrt(np.float64(square)) * (1.0 + padding[2]) + padding[3]
 
 
-@kernel
+@subroutine(**LEAN)
 def nearer(square, padding):
     """Return a lower bound on the same distance; float32."""
     return np.float32(max(np.sqrt(np.float64(square)) * (1.0 - padding[2]) - padding[3], 0.0))
 
 
-@kernel
-def bound_rows(X, rows, n, centers, drift, total_drift, upper, nearest, lower, padding, fresh):
+def scratch_for_bounds(d: int, k: int, width: int) -> tuple[NDArray, ...]:
+    """Return the scratch of :func:`bound_rows`, for scores of `width` centres, k or more."""
+    block = max(1, min(16, 65536 // width // MR)) * MR
+    y = np.zeros((block, d), np.float32)
+    floats, doubles = np.empty((3, block), np.float32), np.empty((2, block))
+    addresses = y.ctypes.data + y.strides[0] * np.arange(block)
+    return (
+        y, aligned((block * width,)), *floats, *doubles, np.empty(block, np.int32), addresses,
+        np.empty(d), np.empty(k),
+    )  # fmt: skip
+
+
+@kernel(**LEAN)
+def bound_rows(
+    X, rows, n, centers, drift, total_drift, upper, nearest, lower, padding, fresh, scratch
+):  # fmt: skip
     """Assign `n` listed rows by their scores with all centres, and set all their bounds.
 
     Parameters
@@ -92,6 +108,8 @@ def bound_rows(X, rows, n, centers, drift, total_drift, upper, nearest, lower, p
     lower : OUT, ndarray (n_samples, k or more), float32
     padding : tuple
     fresh : OUT, ndarray (n or more,), int32
+    scratch : tuple
+        From :func:`scratch_for_bounds`.
 
     Returns
     -------
@@ -103,14 +121,8 @@ def bound_rows(X, rows, n, centers, drift, total_drift, upper, nearest, lower, p
     panels, half_squares, packed = centers.panels, centers.half_squares, centers.rows
     d, width = len(origin), len(half_squares)
     low, high = low * padding[0] / scale, high * padding[0] / scale
-    block = max(1, min(16, 65536 // width // MR)) * MR
-    y, scores = np.zeros((block, d), np.float32), aligned(block * width)
-    errors, high_square, low_square = np.empty(block), np.empty(block), np.empty(block, np.float32)
-    best, second = np.empty(block, np.float32), np.empty(block, np.float32)
-    which, addresses = np.empty(block, np.int32), np.empty(block, np.int64)
-    x, D = np.empty(d), np.empty(columns.shape[1])
-    for p in range(block):
-        addresses[p] = y.ctypes.data + p * d * 4
+    y, scores, low_square, best, second, errors, high_square, which, addresses, x, D = scratch
+    block = len(which)
     every, start, ends = addresses.ctypes.data, panels.ctypes.data, half_squares.ctypes.data
     a, b, c, out = best.ctypes.data, second.ctypes.data, which.ctypes.data, scores.ctypes.data
     lower_at, drift_at = lower.ctypes.data, drift.ctypes.data
@@ -147,13 +159,10 @@ def bound_rows(X, rows, n, centers, drift, total_drift, upper, nearest, lower, p
                 upper[i] = upper_bound(np.sqrt(D[j]) * padding[0], padding)
             nearest[i] = stored_bound(second_bound, total_drift, padding)
             fresh[at + p] = j
-    # The loop above has only the addresses of these arrays.
-    keep_alive(addresses)
-    keep_alive(scores)
     return rechecked
 
 
-@kernel
+@subroutine(**LEAN)
 def choose(X, i, a, own, numbers, squares, count, wide, x, padding):
     """Return the nearest of centre `a` and `count` others, from squared distances.
 
@@ -181,19 +190,23 @@ def choose(X, i, a, own, numbers, squares, count, wide, x, padding):
     return j, upper_bound(np.sqrt(D) * padding[0], padding), nearer(best, padding), True
 
 
-@kernel
+def scratch_for_distances(d: int, width: int) -> tuple[NDArray, ...]:
+    """Return the scratch of :func:`elkan`, for `width` centres, k or more."""
+    numbers, squares = np.empty(width, np.int32), np.empty(width, np.float32)
+    return numbers, squares, np.empty(1, np.int32), np.empty(1, np.float32), np.empty(d)
+
+
+@kernel(**LEAN)
 def elkan(
-    X, start, stop, labels, centers, wide, scaled, drift, total_drift, moved, half_gaps,
-    half_nearest, upper, nearest, lower, padding, rows, fresh,
+    X, start, stop, labels, wide, scaled, drift, total_drift, moved, half_gaps, half_nearest,
+    upper, nearest, lower, padding, rows, fresh, many, scratch,
 ):  # fmt: skip
-    """Assign a range of rows.
+    """Assign a range of rows, and list those that :func:`bound_rows` is to assign.
 
     Parameters
     ----------
     X, start, stop : IN
     labels : IN, ndarray (n,), int32
-    centers : Grouped, IN
-        For :func:`bound_rows`.
     wide, scaled : IN, ndarray (k, d)
         The centres, in float64, and in X's type and the unit.
     drift : IN, ndarray (k or more,), total_drift : float; float32
@@ -205,17 +218,19 @@ def elkan(
         The bounds of :class:`lloydia.algorithms.elkan.Elkan`.
     rows, fresh : OUT, ndarray (stop - start,), int64 and int32
         The rows that may have changed, and their labels.
+    many : OUT, ndarray (stop - start,), int64
+        The rows that are left to :func:`bound_rows`: most of their distances are needed.
+    scratch : tuple
+        From :func:`scratch_for_distances`.
 
     Returns
     -------
-    n_rows, n_distances, n_rechecked : int
+    n_rows, n_many, n_distances, n_rechecked : int
     """
     k, width = len(wide), lower.shape[1]
     unit = scaled.dtype.type(padding[0])
     grow, tiny = np.float32(1.0 + padding[1]), np.float32(padding[3])
-    numbers, squares = np.empty(width, np.int32), np.empty(width, np.float32)
-    one, own = np.zeros(1, np.int32), np.empty(1, np.float32)
-    many, x = np.empty(stop - start, np.int64), np.empty(wide.shape[1])
+    numbers, squares, one, own, x = scratch
     gaps_at, drift_at = half_gaps.ctypes.data, drift.ctypes.data
     lower_at, numbers_at = lower.ctypes.data, numbers.ctypes.data
     n_rows = n_many = evaluated = rechecked = 0
@@ -264,9 +279,4 @@ def elkan(
         rows[n_rows] = i
         fresh[n_rows] = j
         n_rows += 1
-    rechecked += bound_rows(
-        X, many, n_many, centers, drift, total_drift, upper, nearest, lower, padding, fresh[n_rows:]
-    )
-    for q in range(n_many):
-        rows[n_rows + q] = many[q]
-    return n_rows + n_many, evaluated + n_many * k, rechecked
+    return n_rows, n_many, evaluated, rechecked

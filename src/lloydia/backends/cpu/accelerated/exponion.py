@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from lloydia.backends.cpu.rows.features import distance, load
-from lloydia.backends.cpu.runtime.compiled import kernel
+from lloydia.backends.cpu.runtime.compiled import LEAN, kernel, subroutine
 from lloydia.backends.cpu.scan.bounds import above, below, lower_bound, upper_bound
 from lloydia.backends.cpu.scan.nearest import aligned, two_nearest
 from lloydia.backends.cpu.scan.row_scan import frame_rows, score_rows
@@ -70,7 +70,7 @@ def group(listed, starts, lengths, labels, ends, order):
             ends[a] += 1
 
 
-@kernel
+@subroutine(**LEAN)
 def smallest(values):
     """Return the smallest of non-negative float32, compared as integers: the order is the same."""
     bits = values.view(np.int32)
@@ -80,7 +80,7 @@ def smallest(values):
     return np.int32(found).view(np.float32)
 
 
-@kernel
+@subroutine(**LEAN)
 def square_gaps(columns, a, out):
     """Write the squared distances of centre `a` to all, in the unit, float32."""
     out[:] = np.float32(0.0)
@@ -91,7 +91,7 @@ def square_gaps(columns, a, out):
             out[j] += difference * difference
 
 
-@kernel
+@subroutine(**LEAN)
 def ball(columns, a, reach, padding, gaps, inside):
     """List the centres that may be nearest or second to a row of cluster `a`, ascending.
 
@@ -141,7 +141,7 @@ def worthwhile(columns, labels, upper, moved, padding):
     return small > SAMPLE // 2
 
 
-@kernel
+@subroutine(**LEAN)
 def pack_ball(centers, a, inside, count, scale, panels, half_squares):
     """Pack the listed centres, relative to centre `a`, as :func:`scan.centers.pack`; float64."""
     d = centers.shape[1]
@@ -230,7 +230,7 @@ def scan_balls(
     return n_left, n_distances, n_rechecked
 
 
-@kernel
+@subroutine
 def scan_group(
     X, order, first_row, end, start, a, centers, inside, panels, half_squares, scale, bounds,
     totals, terms, padding, scratch, fresh,

@@ -5,11 +5,13 @@ Kanungo et al. 2002, "An efficient k-means clustering algorithm: analysis and im
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from lloydia.algorithms.filtering import FAN, MIXED, TILE
 from lloydia.backends.cpu.rows.features import EVERY
-from lloydia.backends.cpu.runtime.compiled import kernel
+from lloydia.backends.cpu.runtime.compiled import LEAN, kernel, maximum, minimum, subroutine
 from lloydia.backends.cpu.simd.candidates import (
     WIDTH,
     differing,
@@ -19,14 +21,14 @@ from lloydia.backends.cpu.simd.candidates import (
 )
 from lloydia.backends.cpu.update.sums import accumulate
 
-__all__ = ["labels_by_place", "labels_by_row", "search"]
+__all__ = ["labels_by_place", "labels_by_row", "scratch_for", "search"]
 
 
 # Rows that are moved together.
 BATCH = 512
 
 
-@kernel
+@subroutine(**LEAN)
 def move_node(sums, node, old, new, totals):
     """Move what a node adds from one cluster (-1: none) to another."""
     for limb in range(sums.shape[1]):
@@ -36,23 +38,23 @@ def move_node(sums, node, old, new, totals):
                 totals[limb, old, f] -= sums[node, limb, f]
 
 
-@kernel
+@subroutine(**LEAN)
 def children(level, node, firsts, levels):
     """Return the range of the nodes below a node."""
     start = firsts[level - 1] + (node - firsts[level]) * FAN
-    return start, min(start + FAN, firsts[level - 1] + levels[level - 1])
+    return start, minimum(start + FAN, firsts[level - 1] + levels[level - 1])
 
 
-@kernel
+@subroutine(**LEAN)
 def n_rows(level, node, firsts, n):
     """Return how many of the n rows a node has."""
     rows = TILE
     for _ in range(level):
         rows *= FAN
-    return min(rows, n - (node - firsts[level]) * rows)
+    return minimum(rows, n - (node - firsts[level]) * rows)
 
 
-@kernel
+@subroutine(**LEAN)
 def pass_down(owner, level, node, firsts, levels):
     """Give the children of an owned node their owner."""
     if owner[node] != MIXED:
@@ -61,7 +63,7 @@ def pass_down(owner, level, node, firsts, levels):
             owner[child] = owner[node]
 
 
-@kernel
+@subroutine(**LEAN)
 def take_up(owner, level, node, firsts, levels):
     """Give a node the owner that its children have in common."""
     start, stop = children(level, node, firsts, levels)
@@ -71,7 +73,7 @@ def take_up(owner, level, node, firsts, levels):
     owner[node] = common
 
 
-@kernel
+@kernel(**LEAN)
 def labels_by_row(levels, owner, tile_labels, order, start, stop, labels):
     """Write the labels of the rows at places `start` to `stop` of the curve to their rows."""
     for at in range(start, stop):
@@ -84,25 +86,23 @@ def labels_by_row(levels, owner, tile_labels, order, start, stop, labels):
         labels[order[at]] = label
 
 
-@kernel
-def labels_by_place(levels, order, labels, owner, tile_labels):
+@kernel(**LEAN)
+def labels_by_place(levels, firsts, order, labels, owner, tile_labels):
     """Set owners and labels of the tiles from labels by row, of another algorithm."""
     n = len(order)
     for tile in range(levels[0]):
         lowest = highest = labels[order[tile * TILE]]
         for p in range(TILE):
-            label = labels[order[min(tile * TILE + p, n - 1)]]
+            label = labels[order[minimum(tile * TILE + p, n - 1)]]
             tile_labels[tile * TILE + p] = label
-            lowest = min(lowest, label)
-            highest = max(highest, label)
+            lowest, highest = minimum(lowest, label), maximum(highest, label)
         owner[tile] = lowest if lowest == highest else MIXED
-    firsts = np.cumsum(levels) - levels
     for level in range(1, len(levels)):
         for node in range(firsts[level], firsts[level] + levels[level]):
             take_up(owner, level, node, firsts, levels)
 
 
-@kernel
+@subroutine(**LEAN)
 def assign_tile(tile, n, fresh, owner, tile_labels):
     """Give the rows of a tile their fresh labels, and the tile its owner.
 
@@ -118,8 +118,7 @@ def assign_tile(tile, n, fresh, owner, tile_labels):
         return changed
     lowest = highest = fresh[0]
     for p in range(TILE):
-        lowest = min(lowest, fresh[p])
-        highest = max(highest, fresh[p])
+        lowest, highest = minimum(lowest, fresh[p]), maximum(highest, fresh[p])
         tile_labels[first + p], fresh[p] = fresh[p], tile_labels[first + p]
     owner[tile] = lowest if lowest == highest else MIXED
     if n - first < TILE:
@@ -127,7 +126,7 @@ def assign_tile(tile, n, fresh, owner, tile_labels):
     return changed
 
 
-@kernel
+@subroutine(**LEAN)
 def list_updates(changed, tile, x, weights, old, tile_labels, updates, count):
     """Append the changed rows of a tile to `updates`; return the length of the list.
 
@@ -147,7 +146,7 @@ def list_updates(changed, tile, x, weights, old, tile_labels, updates, count):
     return count
 
 
-@kernel
+@subroutine(**LEAN)
 def move_rows(updates, count, weighted, grid, totals, touched):
     """Move the listed rows from their old clusters to the new ones; return how many."""
     rows, weights, old, new = updates
@@ -155,7 +154,7 @@ def move_rows(updates, count, weighted, grid, totals, touched):
     return accumulate(rows, EVERY, 0, count, w, grid, new, old, totals, touched)
 
 
-@kernel
+@subroutine(**LEAN)
 def take(level, node, new, firsts, n, owner, node_sums, totals, touched, last):
     """Give all rows of an owned node to another cluster; return how many."""
     if not last:
@@ -167,7 +166,7 @@ def take(level, node, new, firsts, n, owner, node_sums, totals, touched, last):
     return n_rows(level, node, firsts, n)
 
 
-@kernel
+@subroutine(**LEAN)
 def list_all(centers, columns, names):
     """Write the list of all centres, feature-major."""
     for j in range(len(centers)):
@@ -176,10 +175,31 @@ def list_all(centers, columns, names):
             columns[f, j] = centers[j, f]
 
 
-@kernel
+def scratch_for(k: int, d: int, dtype: np.dtype, n_levels: int) -> tuple[Any, ...]:
+    """Return the scratch of :func:`search`.
+
+    It is lists of candidates with their names and lengths, for each level and, last, of all
+    centres; distances to them; the labels of a tile; rows that change, with their weights and their
+    old and new clusters, which are moved many at a time; and the present node of each level.
+    """
+    pitch = k + WIDTH
+    updates = (
+        np.empty((BATCH + TILE, d), dtype),
+        np.empty(BATCH + TILE),
+        np.empty(BATCH + TILE, np.int32),
+        np.empty(BATCH + TILE, np.int32),
+    )
+    lists = np.empty((n_levels + 1, d, pitch)), np.empty((n_levels + 1, pitch), np.int32)
+    return (
+        *lists, np.zeros(n_levels + 1, np.int64), np.empty(pitch), np.empty(TILE, np.int32),
+        updates, np.zeros(n_levels, np.int64),
+    )  # fmt: skip
+
+
+@kernel(**LEAN)
 def search(
     axes, start, stop, levels, firsts, low, high, x, weights, node_sums, n, centers, owner,
-    tile_labels, grid, totals, touched, last,
+    tile_labels, grid, totals, touched, last, scratch,
 ):  # fmt: skip
     """Assign the rows of the roots `start` to `stop`.
 
@@ -198,32 +218,21 @@ def search(
         The grid, the sums and the flags of :func:`lloydia.backends.cpu.update.sums.accumulate`.
     last : bool
         Whether the sums stay as they are.
+    scratch : tuple
+        From :func:`scratch_for`.
 
     Returns
     -------
     changed, evaluated : int
     """
     (k, d), top = centers.shape, len(levels) - 1
-    pitch = k + WIDTH
-    # A list of candidates for each level; above the roots', the list of all centres.
-    lists = np.empty((top + 2, d, pitch))
-    names = np.empty((top + 2, pitch), np.int32)
+    lists, names, counts, distance, fresh, updates, at = scratch
+    pitch = len(distance)
     list_all(centers, lists[top + 1], names[top + 1])
-    counts = np.zeros(top + 2, np.int64)
     counts[top + 1] = k
-    distance = np.empty(pitch)
     # Bytes of a row, of a list, and of its names.  Addresses, because views would count references.
     side, list_size, name_size = d * x.itemsize, d * pitch * 8, pitch * 4
-    fresh = np.empty(TILE, np.int32)
-    # Rows that change, their weights, old and new clusters, which are moved many at a time.
-    updates = (
-        np.empty((BATCH + TILE, d), x.dtype),
-        np.empty(BATCH + TILE),
-        np.empty(BATCH + TILE, np.int32),
-        np.empty(BATCH + TILE, np.int32),
-    )
     n_waiting = 0
-    at = np.zeros(top + 1, np.int64)
     changed = evaluated = 0
     level = top
     at[top] = firsts[top] + start

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from lloydia.backends.cpu.runtime.compiled import kernel
+from lloydia.backends.cpu.runtime.compiled import LEAN, kernel
 from lloydia.backends.cpu.scan.bounds import above, below, lower_bound, upper_bound
 from lloydia.backends.cpu.simd.differences import difference
 
 __all__ = ["list_failing", "set_bounds", "tighten"]
 
 
-@kernel
+@kernel(**LEAN)
 def list_failing(start, stop, labels, upper, lower, spent, near, rows):
     """List the rows whose stored bounds pass neither test of Hamerly; return how many.
 
@@ -42,7 +42,7 @@ def list_failing(start, stop, labels, upper, lower, spent, near, rows):
     return m
 
 
-@kernel
+@kernel(**LEAN)
 def tighten(X, rows, start, stop, labels, centers, bounds, tests, padding, m):
     """Measure the distances of listed rows to their centres; keep the rows that still fail.
 
@@ -87,7 +87,7 @@ def tighten(X, rows, start, stop, labels, centers, bounds, tests, padding, m):
     return m
 
 
-@kernel
+@kernel(**LEAN)
 def set_bounds(rows, start, stop, fresh, best, second, bounds, totals, padding):
     """Set the bounds of a range of a list of rows (or EVERY) from a scan.
 

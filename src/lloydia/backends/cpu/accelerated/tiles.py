@@ -6,6 +6,7 @@ They are made once for a data set, and all its runs use them.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,7 @@ from lloydia.algorithms.filtering import FAN, TILE, sizes
 from lloydia.backends.cpu.rows.curve import curve_order
 from lloydia.backends.cpu.rows.dataset import NONE, Dataset
 from lloydia.backends.cpu.rows.features import EVERY
-from lloydia.backends.cpu.runtime.compiled import kernel
+from lloydia.backends.cpu.runtime.compiled import LEAN, kernel, minimum, subroutine
 from lloydia.backends.cpu.simd.frames import prefetch
 from lloydia.backends.cpu.update.sums import accumulate
 
@@ -66,7 +67,8 @@ class Tiles:
         def task(thread: int, start: int, stop: int) -> None:
             fill(
                 dataset.X, order, -(-start // TILE), -(-stop // TILE), dataset.scaled_weights,
-                dataset.fixed_point_grid, x, weights, low, high, sums,
+                dataset.fixed_point_grid, x, weights, low, high, sums, EVERY,
+                scratch_for(x, dataset.scaled_weights, dataset.fixed_point_grid, sums),
             )  # fmt: skip
 
         dataset.each_block(task, 10.0 + 4.0 * d)
@@ -74,38 +76,47 @@ class Tiles:
         return cls(order, x, weights, levels, np.cumsum(levels) - levels, low, high, sums)
 
 
-@kernel
-def fill(X, order, start, stop, weights_in, grid, x, weights, low, high, sums):
-    """Copy the rows of tiles `start` to `stop`, and write their boxes and sums."""
+def scratch_for(x: NDArray, weights: NDArray, grid: tuple[Any, ...], sums: NDArray) -> tuple:
+    """Return the scratch of :func:`fill`: rows, weights, labels, sums and flags of a tile."""
+    labels = np.zeros(TILE, np.int32), np.empty(TILE, np.int32)
+    total = np.empty((sums.shape[1], 1, len(grid[0])), np.int64)
+    row_weights = np.empty(min(TILE, len(weights)))
+    return np.empty((TILE, x.shape[1]), x.dtype), row_weights, *labels, total, np.empty(1, np.bool_)
+
+
+@kernel(**LEAN)
+def fill(X, order, start, stop, weights_in, grid, x, weights, low, high, sums, every, scratch):
+    """Copy the rows of tiles `start` to `stop`, and write their boxes and sums.
+
+    `every` is EVERY, and `scratch` from :func:`scratch_for`.
+    """
     n, d = X.shape
     # Bytes to prefetch of each row of the next tile.
     size = d * X.itemsize if X.strides[1] == X.itemsize else 0
-    rows = np.empty((TILE, d), X.dtype)
-    row_weights = np.empty(min(TILE, len(weights_in)))
-    fresh = np.zeros(TILE, np.int32)
-    none = np.empty(TILE, np.int32)
-    total = np.empty((sums.shape[1], 1, len(grid[0])), np.int64)
-    touched = np.empty(1, np.bool_)
+    rows, row_weights, fresh, none, total, touched = scratch
     for tile in range(start, stop):
-        m = min(TILE, n - tile * TILE)
-        for place in range((tile + 1) * TILE, min((tile + 2) * TILE, n)):
+        m = minimum(TILE, n - tile * TILE)
+        for place in range((tile + 1) * TILE, minimum((tile + 2) * TILE, n)):
             prefetch(X.ctypes.data + order[place] * X.strides[0], size)
         for p in range(TILE):
-            i = order[tile * TILE + min(p, m - 1)]
+            i = order[tile * TILE + minimum(p, m - 1)]
             for f in range(d):
                 rows[p, f] = X[i, f]
             if p < len(row_weights) and p < m:
                 row_weights[p] = weights[tile * TILE + p] = weights_in[i]
         transpose_tile(rows, x, tile, low, high)
-        none[:] = -1
-        total[:] = 0
-        accumulate(rows, EVERY, 0, m, row_weights, grid, fresh, none, total, touched)
+        for p in range(TILE):
+            none[p] = -1
+        for limb in range(len(total)):
+            for f in range(total.shape[2]):
+                total[limb, 0, f] = 0
+        accumulate(rows, every, 0, m, row_weights, grid, fresh, none, total, touched)
         for limb in range(len(total)):
             for f in range(d + 1):
                 sums[tile, limb, f] = total[limb, 0, f]
 
 
-@kernel
+@subroutine(**LEAN)
 def transpose_tile(rows, x, tile, low, high):
     """Write the rows of a tile (TILE, d) feature-major, and their box."""
     for f in range(rows.shape[1]):
@@ -119,7 +130,7 @@ def transpose_tile(rows, x, tile, low, high):
         high[tile, f] = highest
 
 
-@kernel
+@kernel(**LEAN)
 def gather(levels, low, high, sums):
     """Write the boxes and sums of the nodes above the tiles."""
     below = 0

@@ -12,21 +12,23 @@ rows get their label from canonical D.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from lloydia.backends.cpu.accelerated.yinyang_slots import TILE, Slots, fill, select
 from lloydia.backends.cpu.rows.features import canonical_row, load
-from lloydia.backends.cpu.runtime.compiled import kernel
+from lloydia.backends.cpu.runtime.compiled import LEAN, kernel, subroutine
 from lloydia.backends.cpu.scan.bounds import upper_bound
 from lloydia.backends.cpu.scan.nearest import two_nearest
 from lloydia.backends.cpu.scan.panels import best_of_all, best_of_one
 from lloydia.backends.cpu.scan.scores import above, below, certain, stored_bound
 from lloydia.backends.cpu.simd.microkernel_centers_in_lanes import LANES, LOWEST_SCORE, MR
 
-__all__ = ["yinyang"]
+__all__ = ["scratch_for", "yinyang"]
 
 
-@kernel
+@subroutine(**LEAN)
 def fail(m, rows, pitch, base, bounds, gone, upper, padding, found, addresses):
     """List the slots whose bound of a group fails, and the addresses of their rows.
 
@@ -45,7 +47,7 @@ def fail(m, rows, pitch, base, bounds, gone, upper, padding, found, addresses):
     return n
 
 
-@kernel
+@subroutine(**LEAN)
 def scan_group(panels, half_squares, group, per_group, n, addresses, best, second, which):
     """Find the best two of a group, and the position of the best, for `n` rows by address."""
     d, width = panels.shape[1:]
@@ -65,7 +67,7 @@ def scan_group(panels, half_squares, group, per_group, n, addresses, best, secon
                 best_of_one(rows, d, vectors, half, a, b, c, at, anew)
 
 
-@kernel
+@subroutine(**LEAN)
 def fold(n, found, best, second, winner, bound, slots, bounds, gone, factor, padding):
     """Merge the scores of an evaluated group into the slots, and set its bounds.
 
@@ -90,7 +92,7 @@ def fold(n, found, best, second, winner, bound, slots, bounds, gone, factor, pad
         within[p] = s if better else within[p]
 
 
-@kernel
+@subroutine(**LEAN)
 def write_labels(X, m, slots, centers, labels, upper, lower, drift, size, padding, x, D, fresh):
     """Write the labels of `m` slots, and set the bounds that depend on them.
 
@@ -129,7 +131,7 @@ def write_labels(X, m, slots, centers, labels, upper, lower, drift, size, paddin
     return rechecked
 
 
-@kernel
+@subroutine(**LEAN)
 def evaluate(m, slots, centers, upper, lower, drift, size, padding, lists):
     """Evaluate the groups of `m` slots that their bounds do not rule out.
 
@@ -151,10 +153,28 @@ def evaluate(m, slots, centers, upper, lower, drift, size, padding, lists):
     return evaluated
 
 
-@kernel
+def scratch_for(d: int, k: int) -> tuple[Any, ...]:
+    """Return the scratch of :func:`yinyang`."""
+    block = max(8, min(128, 262144 // d // MR)) * MR
+    slots = Slots(
+        np.empty((block, d), np.float32), np.empty(block, np.int64),
+        np.empty(block, np.float32), np.empty(block), np.empty(block),
+        np.empty(block, np.float32), np.empty(block, np.float32), np.empty(block, np.float32),
+        np.empty(block, np.int64), np.empty(block, np.float32),
+    )  # fmt: skip
+    lists = (
+        np.empty(block + MR, np.int64), np.empty(block + MR, np.int64),
+        np.empty(block + MR, np.float32), np.empty(block + MR, np.float32),
+        np.empty(block + MR, np.int32), np.empty(block, np.float32),
+    )  # fmt: skip
+    tile = np.empty(TILE, np.float32), np.empty(TILE, np.int64)
+    return slots, lists, *tile, np.empty(d), np.empty(k)
+
+
+@kernel(**LEAN)
 def yinyang(
-    X, start, stop, labels, centers, moved, drift, size, upper, lower, padding, rows, fresh
-):
+    X, start, stop, labels, centers, moved, drift, size, upper, lower, padding, rows, fresh, scratch
+):  # fmt: skip
     """Assign a range of rows.
 
     Parameters
@@ -172,26 +192,15 @@ def yinyang(
         The rows that were evaluated.
     fresh : OUT, ndarray (stop - start,), int32
         Their labels.
+    scratch : tuple
+        From :func:`scratch_for`.
 
     Returns
     -------
     n_rows, n_distances, n_rechecked : int
     """
-    k, d = centers.rows.shape
-    block = max(8, min(128, 262144 // d // MR)) * MR
-    slots = Slots(
-        np.empty((block, d), np.float32), np.empty(block, np.int64),
-        np.empty(block, np.float32), np.empty(block), np.empty(block),
-        np.empty(block, np.float32), np.empty(block, np.float32), np.empty(block, np.float32),
-        np.empty(block, np.int64), np.empty(block, np.float32),
-    )  # fmt: skip
-    lists = (
-        np.empty(block + MR, np.int64), np.empty(block + MR, np.int64),
-        np.empty(block + MR, np.float32), np.empty(block + MR, np.float32),
-        np.empty(block + MR, np.int32), np.empty(block, np.float32),
-    )  # fmt: skip
-    lowest_bound, active = np.empty(TILE, np.float32), np.empty(TILE, np.int64)
-    x, D = np.empty(d), np.empty(k)
+    slots, lists, lowest_bound, active, x, D = scratch
+    block = len(slots.rows)
     n_rows = evaluated = rechecked = 0
     at, q, n_active = start, 0, 0
     while True:

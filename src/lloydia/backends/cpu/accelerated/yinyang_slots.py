@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lloydia.backends.cpu.rows.features import load
-from lloydia.backends.cpu.runtime.compiled import kernel
+from lloydia.backends.cpu.runtime.compiled import LEAN, subroutine
 from lloydia.backends.cpu.scan.scores import above, frame, limits
 from lloydia.backends.cpu.simd.microkernel_centers_in_lanes import LOWEST_SCORE
 
@@ -54,7 +54,7 @@ class Slots(NamedTuple):
     within: NDArray[np.float32]
 
 
-@kernel
+@subroutine(**LEAN)
 def select(start, stop, labels, upper, lower, moved, drift, padding, lowest_bound, active):
     """Move u of a tile of rows, and list the rows with a group that is not farther.
 
@@ -96,7 +96,7 @@ def select(start, stop, labels, upper, lower, moved, drift, padding, lowest_boun
     return n_active
 
 
-@kernel
+@subroutine(**LEAN)
 def fill(
     X,
     active,

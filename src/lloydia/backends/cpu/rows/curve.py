@@ -17,7 +17,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from lloydia.backends.cpu.runtime.compiled import kernel
+from lloydia.backends.cpu.runtime.compiled import LEAN, kernel, maximum, minimum, part, subroutine
 
 __all__ = ["curve_order"]
 
@@ -55,7 +55,12 @@ def curve_order(X: NDArray, each_block: EachBlock) -> NDArray:
     bits = max(1, min(DIGIT * DIGITS[n_used > FINE_FEATURES] // n_used, 16))
     low, inverse = frame(X[:, :n_used], bits)
     keys = np.empty(n, kind)
-    each_block(lambda t, a, b: positions(X, a, b, low, inverse, bits, keys), 2.0 + bits * n_used)
+
+    def task(thread: int, start: int, stop: int) -> None:
+        scratch = np.zeros((n_used, STRIP), np.uint32), np.empty(STRIP, np.uint32)
+        positions(X, start, stop, low, inverse, bits, keys, *scratch)
+
+    each_block(task, 2.0 + bits * n_used)
     return sorted_rows(keys, bits * n_used, each_block)
 
 
@@ -72,29 +77,31 @@ def frame(X: NDArray, bits: int) -> tuple[NDArray[np.float64], float]:
     return low, 2.0**bits / width if width > 2.0**-900 else 0.0
 
 
-@kernel
-def positions(X, start, stop, low, inverse, bits, keys):
-    """Write the positions of rows `start` to `stop` on the curve."""
+@kernel(**LEAN)
+def positions(X, start, stop, low, inverse, bits, keys, q, gray):
+    """Write the positions of rows `start` to `stop` on the curve.
+
+    `q` (d, STRIP) of zeros and `gray` (STRIP,), uint32, are scratch.
+    """
     d = len(low)
-    q = np.zeros((d, STRIP), np.uint32)
-    gray = np.empty(STRIP, np.uint32)
     top = np.float64((1 << bits) - 1)
     for at in range(start, stop, STRIP):
-        m = min(STRIP, stop - at)
+        m = minimum(STRIP, stop - at)
         for p in range(m):
             for f in range(d):
                 step = (np.float64(X[at + p, f]) - low[f]) * inverse
-                q[f, p] = np.uint32(min(max(step, 0.0), top))
+                q[f, p] = np.uint32(minimum(maximum(step, 0.0), top))
         transpose(q, bits, gray)
-        key = keys[at : at + m]
-        key[:] = 0
+        key = part(keys, at, at + m)
+        for p in range(m):
+            key[p] = 0
         for bit in range(bits - 1, -1, -1):
             for f in range(d):
                 for p in range(m):
                     key[p] = (key[p] << 1) | ((q[f, p] >> np.uint32(bit)) & np.uint32(1))
 
 
-@kernel
+@subroutine(**LEAN)
 def transpose(q, bits, gray):
     """Turn coordinates (d, STRIP) into the bits of the curve's positions, in place (Skilling).
 
@@ -108,7 +115,8 @@ def transpose(q, bits, gray):
     for f in range(1, d):
         for p in range(STRIP):
             q[f, p] ^= q[f - 1, p]
-    gray[:] = 0
+    for p in range(STRIP):
+        gray[p] = 0
     for bit in range(bits - 1, 0, -1):
         mask, place = np.uint32((1 << bit) - 1), np.uint32(bit)
         for p in range(STRIP):
@@ -118,7 +126,7 @@ def transpose(q, bits, gray):
             q[f, p] ^= gray[p]
 
 
-@kernel
+@subroutine(**LEAN)
 def exchange(first, other, bit, swaps):
     """Do one step of the transformation to the coordinates of two features."""
     mask = (np.uint32(1) << bit) - np.uint32(1)
@@ -166,14 +174,14 @@ def sort_by_digit(
     each_block(place, PLACING)
 
 
-@kernel
+@kernel(**LEAN)
 def digits(keys, start, stop, shift, counts):
     """Count the digits of a block of keys."""
     for i in range(start, stop):
         counts[(keys[i] >> shift) & ((1 << DIGIT) - 1)] += 1
 
 
-@kernel
+@kernel(**LEAN)
 def scatter(keys, rows, start, stop, shift, places, keys_out, rows_out):
     """Put a block's keys and rows where their digit begins; `places` (digits,) is overwritten."""
     for i in range(start, stop):

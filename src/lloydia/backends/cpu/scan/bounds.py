@@ -8,30 +8,30 @@ from __future__ import annotations
 
 import numpy as np
 
-from lloydia.backends.cpu.runtime.compiled import kernel
+from lloydia.backends.cpu.runtime.compiled import LEAN, subroutine
 
 __all__ = ["above", "below", "lower_bound", "upper_bound"]
 
 
-@kernel
+@subroutine(**LEAN)
 def upper_bound(value, padding):
     """Return an upper bound from a computed value."""
     return value * (1.0 + padding[1]) + padding[3]
 
 
-@kernel
+@subroutine(**LEAN)
 def lower_bound(value, padding):
     """Return a lower bound from a computed value."""
     return max(value * (1.0 - padding[1]) - padding[3], 0.0)
 
 
-@kernel
+@subroutine(**LEAN)
 def above(value):
     """Return a float32 no smaller than a computed value of any sign; one rounding is covered."""
     return np.float32(value + abs(value) * np.float32(2.0**-21))
 
 
-@kernel
+@subroutine(**LEAN)
 def below(value):
     """Return a float32 no larger."""
     less = value - abs(value) * np.float32(2.0**-21)

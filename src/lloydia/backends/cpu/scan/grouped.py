@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lloydia.backends.cpu.runtime.compiled import kernel
+from lloydia.backends.cpu.runtime.compiled import LEAN, kernel
 from lloydia.backends.cpu.scan.centers import aligned
 from lloydia.backends.cpu.simd.microkernel_centers_in_lanes import LANES, LOWEST_SCORE, NV
 from lloydia.exact import certificate
@@ -105,7 +105,7 @@ def errors_of(d: int, reach: float, typical: float, scale: float) -> Errors:
     return Errors(terms, near, own, factors)
 
 
-@kernel
+@kernel(**LEAN)
 def _fill(centers, order, origin, scale, panels, half_squares, rows):
     """Write panels, halves and rows; return the largest norm, rounded up."""
     k, d = centers.shape

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lloydia.backends.cpu.runtime.compiled import kernel
+from lloydia.backends.cpu.runtime.compiled import LEAN, subroutine
 from lloydia.backends.cpu.scan.bounds import upper_bound
 from lloydia.backends.cpu.scan.nearest import near_error
 from lloydia.exact.certificate import FAR
@@ -23,7 +23,7 @@ from lloydia.exact.certificate import FAR
 __all__ = ["above", "below", "certain", "finite_float32", "frame", "limits", "stored_bound"]
 
 
-@kernel(fastmath={"reassoc", "nsz", "contract"}, forceinline=True)
+@subroutine(fastmath={"reassoc", "nsz", "contract"}, forceinline=True, **LEAN)
 def frame(x, origin, scale, panel, at, y, m):
     """Centre, scale and round a row (d,) into ``y[m]``.
 
@@ -38,7 +38,7 @@ def frame(x, origin, scale, panel, at, y, m):
     return square, score
 
 
-@kernel(forceinline=True)
+@subroutine(forceinline=True, **LEAN)
 def limits(square, errors):
     """Return E, and bounds on ``|x'|**2 - 2 F`` and ``|x'|**2 + 2 F``, from ``|y|**2``."""
     terms, own = errors.terms, errors.own
@@ -50,7 +50,7 @@ def limits(square, errors):
     return error, np.float32(low_square), high_square
 
 
-@kernel(forceinline=True)
+@subroutine(forceinline=True, **LEAN)
 def certain(best, second, error, high_square, near):
     """Return whether the centre of the best score is nearer than all of no better than `second`.
 
@@ -60,7 +60,7 @@ def certain(best, second, error, high_square, near):
     return gap > 2.0 * error or gap > 2.0 * near_error(high_square, np.float64(best), near)
 
 
-@kernel(forceinline=True)
+@subroutine(forceinline=True, **LEAN)
 def finite_float32(factor):
     """Return `factor` in float32, for lower bounds: a smaller number where it would be infinite.
 
@@ -69,7 +69,7 @@ def finite_float32(factor):
     return np.float32(min(factor, 2.0**127))
 
 
-@kernel
+@subroutine(**LEAN)
 def below(low_square, score, factor, padding):
     """Return a lower bound on a distance, from that on ``|x'|**2 - 2 F`` and a score; float32."""
     square = low_square - np.float32(2.0) * score
@@ -79,14 +79,14 @@ def below(low_square, score, factor, padding):
     return max(bound, np.float32(0.0))
 
 
-@kernel
+@subroutine(**LEAN)
 def stored_bound(bound, gone, padding):
     """Return what is stored of a lower bound: plus the drift so far, rounded down; float32."""
     value = (bound + gone) * np.float32(1.0 - padding[1]) - np.float32(padding[3])
     return max(value, np.float32(0.0))
 
 
-@kernel
+@subroutine(**LEAN)
 def above(high_square, score, factor, padding):
     """Return an upper bound on a distance, from that on ``|x'|**2 + 2 F`` and a score; float64."""
     return upper_bound(np.sqrt(max(high_square - 2.0 * np.float64(score), 0.0)) * factor, padding)

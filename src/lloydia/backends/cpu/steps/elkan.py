@@ -5,7 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from lloydia.backends.cpu.accelerated.elkan import bound_rows
+from lloydia.backends.cpu.accelerated.elkan import (
+    bound_rows,
+    scratch_for_bounds,
+    scratch_for_distances,
+)
 from lloydia.backends.cpu.accelerated.elkan import elkan as elkan_rows
 from lloydia.backends.cpu.scan.grouped import Grouped, arrange
 from lloydia.backends.cpu.simd.microkernel_centers_in_lanes import LANES
@@ -29,7 +33,7 @@ def half_gaps(run: AssignedRun, centers: Grouped) -> NDArray[np.float32]:
     def task(t: int, start: int, stop: int) -> None:
         bound_rows(
             run.used, rows[start:stop], stop - start, centers, still, none, upper, nearest,
-            gaps, padding, labels,
+            gaps, padding, labels, scratch_for_bounds(run.used.shape[1], k, width),
         )  # fmt: skip
 
     run.dataset.each_block(task, run.used.size / 40.0, k)
@@ -48,16 +52,24 @@ def elkan(run: AssignedRun, before: NDArray, tally: Tally) -> Step:
     centers, padding = arrange(wide, np.arange(k), LANES), b.padding.as_tuple()
     gaps, scaled = half_gaps(run, centers), run.used * run.dataset.dtype.type(b.padding.unit)
     rows, drifts = np.empty(tally.fresh.shape, dtype=np.int64), (b.drift, b.total_drift)
-    fixed = (centers, wide, scaled, *drifts, moved.astype(np.float32), gaps, gaps.min(axis=1))
+    fixed = (wide, scaled, *drifts, moved.astype(np.float32), gaps, gaps.min(axis=1))
+    bounds, d, width = (b.upper, b.nearest, b.lower, padding), wide.shape[1], len(gaps[0])
     tally.evaluated[0] += k * (k - 1) // 2
 
     def step(t: int, start: int, stop: int) -> int:
-        n_rows, evaluated, rechecked = elkan_rows(
-            run.dataset.X, start, stop, run.assigned, *fixed, b.upper, b.nearest, b.lower, padding,
-            rows[t], tally.fresh[t],
+        X, many, fresh = run.dataset.X, np.empty(stop - start, dtype=np.int64), tally.fresh[t]
+        n_rows, n_many, evaluated, rechecked = elkan_rows(
+            X, start, stop, run.assigned, *fixed, *bounds, rows[t], fresh, many,
+            scratch_for_distances(d, width),
         )  # fmt: skip
-        tally.evaluated[t] += evaluated
+        tally.evaluated[t] += evaluated + n_many * k
         tally.rechecked[t] += rechecked
-        return run.move(t, rows[t], 0, n_rows, tally.fresh[t])
+        if n_many:
+            tally.rechecked[t] += bound_rows(
+                X, many, n_many, centers, *drifts, *bounds, fresh[n_rows:],
+                scratch_for_bounds(d, k, width),
+            )  # fmt: skip
+            rows[t, n_rows : n_rows + n_many] = many[:n_many]
+        return run.move(t, rows[t], 0, n_rows + n_many, fresh)
 
     return step

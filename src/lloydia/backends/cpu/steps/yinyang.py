@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from lloydia.backends.cpu.accelerated.yinyang import scratch_for
 from lloydia.backends.cpu.accelerated.yinyang import yinyang as yinyang_rows
 from lloydia.backends.cpu.scan.grouped import arrange, vectors
 from lloydia.backends.cpu.simd.microkernel_centers_in_lanes import LANES
@@ -30,6 +31,7 @@ def yinyang(run: AssignedRun, before: NDArray, tally: Tally) -> Step:
         n_rows, evaluated, rechecked = yinyang_rows(
             run.dataset.X, start, stop, run.assigned, centers, moved.astype(np.float32), b.drift,
             b.size, b.upper, b.lower, padding, rows[t], tally.fresh[t],
+            scratch_for(wide.shape[1], k),
         )  # fmt: skip
         tally.evaluated[t] += evaluated
         tally.rechecked[t] += rechecked
