@@ -9,6 +9,7 @@ import torch
 import triton
 import triton.language as tl
 
+from lloydia.backends.cuda.device_functions.exact_numbers import rint
 from lloydia.backends.cuda.device_functions.run_state import first_row, programs_each
 from lloydia.backends.cuda.rows.distinct import n_missing, see
 from lloydia.backends.cuda.runtime.async_copy import AsyncCopy
@@ -30,15 +31,12 @@ __all__ = [
     "largest_term",
     "power",
     "raise_to",
-    "rounded",
     "scaled",
     "term_of",
     "weights_of",
 ]
 
 BLOCK = tl.constexpr(1024)
-# Added to a number of magnitude up to 2**51, this rounds it to an integer, ties to even.
-ROUNDER = tl.constexpr(1.5 * 2.0**52)
 
 
 @triton.jit
@@ -61,12 +59,6 @@ def scaled(x, exponent):
     """Return ``x * 2**exponent``: two factors, since one power alone may not be a float."""
     half = exponent >> 1
     return x * power(half) * power(exponent - half)
-
-
-@triton.jit
-def rounded(x):
-    """Round to an integer, ties to even, for magnitudes up to ``2**51``."""
-    return (x + ROUNDER) - ROUNDER
 
 
 @triton.jit
@@ -118,12 +110,12 @@ def cost_kernel(D, weights, weighted, largest, out, n, bits, labels, seen, k):
     for _ in range(tl.program_id(0), tl.cdiv(n, BLOCK), tl.num_programs(0)):
         term = term_of(D, weights, weighted, first_row(n) + rows, rows < n)
         rest = scaled(term, -exponent) * power(bits)
-        limb = rounded(rest)
+        limb = rint(rest)
         limb0 += limb.to(tl.int64)
         rest = (rest - limb) * power(bits)
-        limb = rounded(rest)
+        limb = rint(rest)
         limb1 += limb.to(tl.int64)
-        limb2 += rounded((rest - limb) * power(bits)).to(tl.int64)
+        limb2 += rint((rest - limb) * power(bits)).to(tl.int64)
         rows += tl.num_programs(0) * BLOCK
     tl.atomic_add(out, tl.sum(limb0, axis=0), sem="relaxed")
     tl.atomic_add(out + 1, tl.sum(limb1, axis=0), sem="relaxed")

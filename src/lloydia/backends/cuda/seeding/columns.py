@@ -11,10 +11,11 @@ import torch
 import triton
 import triton.language as tl
 
+from lloydia.backends.cuda.device_functions.exact_numbers import rint
 from lloydia.backends.cuda.device_functions.run_state import wait_for_previous_kernel
 from lloydia.backends.cuda.protocols import WholeRows
 from lloydia.backends.cuda.rows.distances import squares
-from lloydia.backends.cuda.rows.totals import rounded, weights_of
+from lloydia.backends.cuda.rows.totals import weights_of
 from lloydia.backends.cuda.runtime.launching import (
     EXACT,
     ceil_div,
@@ -73,7 +74,7 @@ def savings_kernel(
             near = weight * near
             D = weight[None, :] * D
         # The product with a weight may round two terms to the same.
-        saved = rounded(near * low * high)[None, :] - rounded(D * low * high)
+        saved = rint(near * low * high)[None, :] - rint(D * low * high)
         sums += tl.where(nearer, saved, 0.0).to(tl.int64)
         rows += tl.num_programs(0) * BLOCK
     total = tl.sum(sums, axis=1)

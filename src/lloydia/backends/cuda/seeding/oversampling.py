@@ -8,7 +8,8 @@ import torch
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda.rows.totals import exponent_of, rounded, scaled, term_of
+from lloydia.backends.cuda.device_functions.exact_numbers import rint
+from lloydia.backends.cuda.rows.totals import exponent_of, scaled, term_of
 from lloydia.backends.cuda.runtime.launching import EXACT, ceil_div, given, launch
 from lloydia.exact import sums as exact
 from lloydia.exact.counter import GOLDEN, MIX
@@ -64,7 +65,7 @@ def choose_kernel(nearest, weights, weighted, largest, total, draw, marks, n, bi
     rows = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = rows < n
     exponent = bits - exponent_of(tl.load(largest))
-    term = rounded(scaled(term_of(nearest, weights, weighted, rows, inside), exponent))
+    term = rint(scaled(term_of(nearest, weights, weighted, rows, inside), exponent))
     u = uniform(tl.load(draw), tl.load(draw + 1) + rows)
     factor = tl.load(draw + 2).to(tl.float64, bitcast=True)
     mark = u * tl.load(total).to(tl.float64) < factor * term

@@ -13,10 +13,10 @@ import torch
 import triton
 import triton.language as tl
 
+from lloydia.backends.cuda.device_functions.exact_numbers import rint
 from lloydia.backends.cuda.device_functions.run_state import wait_for_previous_kernel
 from lloydia.backends.cuda.protocols import WholeRows
 from lloydia.backends.cuda.rows.distances import levels, pair_distances
-from lloydia.backends.cuda.rows.totals import rounded
 from lloydia.backends.cuda.runtime.devices import free_bytes
 from lloydia.backends.cuda.runtime.launching import EXACT, launch, processors
 from lloydia.backends.cuda.seeding.int8_rows import (
@@ -101,7 +101,7 @@ def savings_kernel(
             weight = tl.load(weights + row, mask=inside, other=0.0)
             near = weight * near
             D = weight * D
-        saved = (rounded(near * low * high) - rounded(D * low * high)).to(tl.int64)
+        saved = (rint(near * low * high) - rint(D * low * high)).to(tl.int64)
         sums += tl.where(own[None, :] == candidate[:, None], saved[None, :], 0)
     total = tl.sum(sums, axis=1)
     to = changes + tl.load(step) * count + candidate

@@ -13,8 +13,9 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+from lloydia.backends.cuda.device_functions.exact_numbers import rint
 from lloydia.backends.cuda.device_functions.run_state import wait_for_previous_kernel
-from lloydia.backends.cuda.rows.totals import exponent_of, power, raise_to, rounded, term_of
+from lloydia.backends.cuda.rows.totals import exponent_of, power, raise_to, term_of
 from lloydia.backends.cuda.seeding.int8_rows import encode_candidate
 
 __all__ = ["TILE", "best_of", "draw", "end_step", "factors", "raise_largest", "sum_of", "sum_tiles"]
@@ -49,7 +50,7 @@ def best_of(changes, count):
 @triton.jit
 def sum_of(term, low, high):
     """Return the integer sum of terms, brought to the grid by two factors."""
-    return tl.sum(rounded(term * low * high).to(tl.int64), axis=0)
+    return tl.sum(rint(term * low * high).to(tl.int64), axis=0)
 
 
 @triton.jit
@@ -109,7 +110,7 @@ def drawn_row(u, totals, nearest, weights, weighted, terms, n, n_tiles, bits):
     within = start * TILE + tl.arange(0, TILE)
     low, high = factors(terms + 1, bits)
     term = term_of(nearest, weights, weighted, within, within < n)
-    term = rounded(term * low * high).to(tl.int64)
+    term = rint(term * low * high).to(tl.int64)
     below_target = before + tl.cumsum(term, axis=0) <= target
     row = start * TILE + tl.sum(below_target.to(tl.int64), axis=0)
     return tl.where(total > 0, row, -1)
