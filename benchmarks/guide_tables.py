@@ -121,9 +121,11 @@ TABLES = {
         lambda row: row["rank"] is not None,
         SIZES | {"rank": "{rank}"},
         {
-            "ten iterations": ("10 iterations", "processor_s"),
+            "an iteration": ("an iteration", "processor_s"),
             '`"k-means++"`': ("k-means++", "processor_s"),
+            '`"k-means++"`, iterations': ("k-means++", "ratio"),
             r'`"k-means\|\|"`': ("k-means||", "processor_s"),
+            r'`"k-means\|\|"`, iterations': ("k-means||", "ratio"),
         },
     ),
     "seeding by other libraries": GuideTable(
