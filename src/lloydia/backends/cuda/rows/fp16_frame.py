@@ -18,7 +18,7 @@ import triton.language as tl
 from lloydia.backends.cuda.device_functions.ranks import ranked, ranked_of
 from lloydia.backends.cuda.protocols import WholeRows
 from lloydia.backends.cuda.rows.totals import exponent_of, power
-from lloydia.backends.cuda.runtime.launching import EXACT, launch, next_power
+from lloydia.backends.cuda.runtime.launching import EXACT, given, launch, next_power
 
 __all__ = ["NUMBERS", "RADIUS", "queue_frame"]
 
@@ -35,14 +35,17 @@ REACH, MAX_RADIUS = tl.constexpr(3.0), tl.constexpr(8192.0)
 RADIUS, NUMBERS = tl.constexpr(2), tl.constexpr(6)
 
 
-@triton.jit(do_not_specialize=["n", "d", "m"])
+@triton.jit(
+    do_not_specialize=["n", "d", "m", "measures"],
+    do_not_specialize_on_alignment=["numbers", "origin", "offsets", "bounds"],
+)
 def frame_kernel(
-    X, n, d, m, numbers, origin, offsets, bounds,
+    X, n, d, m, numbers, origin, offsets, bounds, measures,
     ROWS: tl.constexpr, SOME: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Write s, R and zeros, m, and ``m s``, which the type of the centres holds exactly.
 
-    `bounds`, if given, become 0.
+    `bounds` become 0 if `measures` is 1.
     """
     double: tl.constexpr = X.dtype.element_ty == tl.float64
     most: tl.constexpr = MAX_SCALE_EXPONENT_DOUBLE if double else MAX_SCALE_EXPONENT
@@ -84,7 +87,7 @@ def frame_kernel(
             offset = offset.to(tl.float32).to(tl.float64)
         tl.store(offsets + f, offset, mask=f < d)
         tl.store(origin + f, offset / scale, mask=f < d)
-        if bounds is not None:
+        if measures != 0:
             to = bounds + batch_item * 2 * d + f
             for which in tl.static_range(2):
                 tl.store(to + which * d, tl.zeros((BLOCK,), tl.int64), mask=f < d)
@@ -116,6 +119,7 @@ def queue_frame(rows: WholeRows, frame: Frame, bounds: torch.Tensor | None = Non
     m = min(n, MAX_SAMPLED_ROWS, max(MIN_SAMPLED_ROWS, SAMPLE // d))
     size = next_power(m)
     launch(
-        frame_kernel, (1, 1, batch_size), rows.X, n, d, m, *frame, bounds,
+        frame_kernel, (1, 1, batch_size),
+        rows.X, n, d, m, *frame, *given(bounds, frame[0].view(torch.int64)),
         ROWS=size, SOME=SOME, BLOCK=min(TILE // size, 64, next_power(d)), num_warps=8, **EXACT,
     )  # fmt: skip
