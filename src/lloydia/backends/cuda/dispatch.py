@@ -78,10 +78,13 @@ class Work:
 
     @staticmethod
     def over(rows: WholeRows, k: int) -> Work:
-        """Return what the choice of kernels for k clusters of some rows depends on."""
+        """Return what the choice of kernels for k clusters of some rows depends on.
+
+        All but where they begin: the rows of blocks are not always on the GPU.
+        """
         return Work(
             rows.n_samples, rows.n_features, k, rows.wide.itemsize, rows.weights is not None,
-            rows.X.data_ptr() % 16 == 0, has_gluon(rows.device),
+            gluon=has_gluon(rows.device),
         )  # fmt: skip
 
     @property

@@ -9,6 +9,7 @@ added directly to global memory.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -56,7 +57,8 @@ WORTH = tl.constexpr(256)
 
 def has_table(rows: WholeRows, k: int) -> bool:
     """Return whether tables of k clusters add up these rows; weighted rows have none."""
-    return chosen(Stage.SUMS, Work.over(rows, k)).kernels is Kernels.TABLES
+    work = replace(Work.over(rows, k), aligned=rows.X.data_ptr() % 16 == 0)
+    return chosen(Stage.SUMS, work).kernels is Kernels.TABLES
 
 
 def has_vectors(X: torch.Tensor) -> bool:
