@@ -285,7 +285,7 @@ def facts(rows: Sequence[Row]) -> str:
     row = rows[-1]
     days = sorted({row.get("run", row.get("when"))[:10] for row in rows})
     place = f"{row['cores']} cores of {row['cpu']}"
-    if "device" in row:
+    if row.get("device"):
         place = f"{row['device']}, with {place}"
     versions = ", ".join(f"{name} {row[name]}" for name in PACKAGES if name in row)
     return f"{place}, {row['system']}, {', '.join(days)}. Python {row['python']}, {versions}."

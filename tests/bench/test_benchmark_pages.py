@@ -43,6 +43,13 @@ def test_newest_of_each_line(pages):
     assert "2 cores of Some Processor, Linux, 2026-01-01, 2026-01-02. Python 3.12," in text
 
 
+@pytest.mark.parametrize(("device", "place"), [(None, "2 cores"), ("A GPU", "A GPU, with 2 cores")])
+def test_the_machine_is_named(pages, device, place):
+    write, made = pages
+    write("startup", {"what": "a fit", "seconds": 1.5, "device": device, "when": "2026-01-02"})
+    assert f"- {place} of Some Processor, Linux" in made()
+
+
 def test_a_file_without_a_table_is_named(pages):
     write, made = pages
     write("novelty", {"when": "2026-01-01"})
