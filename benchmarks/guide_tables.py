@@ -143,7 +143,7 @@ TABLES = {
 
 
 def written(text: str) -> str:
-    """Return the text of a page with its tables made of what is kept now.
+    """Return the text of a page with its tables made anew of the kept measurements.
 
     A table of which nothing is kept yet stays as it is.
     """

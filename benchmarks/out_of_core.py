@@ -1,4 +1,4 @@
-"""Iterations and seedings of rows on the host that a GPU has no room for, beside in its memory.
+"""Iterations and seedings of rows that do not fit on a GPU, compared with rows in its memory.
 
     python benchmarks/out_of_core.py --save                16,000,000 x 128 (8.2 GB), k = 1024
     python benchmarks/out_of_core.py --case 1000000,32,64 --rounds 5

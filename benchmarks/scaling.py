@@ -1,4 +1,4 @@
-"""An iteration and the seedings on several GPUs of one host, beside the same on one.
+"""An iteration and the seedings on several GPUs of one host, compared with one GPU.
 
     python benchmarks/scaling.py --save                 1, 2, 4, ... GPUs at (64M, 128, 1024)
     python benchmarks/scaling.py --cases 8000000,128,1024 1000000,16,64

@@ -3,7 +3,7 @@
     python benchmarks/startup.py                  the table
     python benchmarks/startup.py --device cuda    that of a GPU
     python benchmarks/startup.py --save           keep the figures under results/
-    python benchmarks/startup.py --against ../old/src    beside the sources of another commit
+    python benchmarks/startup.py --against ../old/src    compared with another commit
 
 Seconds are from the start of a process to the result, interpreter and imports included; what the
 interpreter does at exit is not.  Modules have their bytecode, as installed packages do.  "Empty
