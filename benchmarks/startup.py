@@ -289,6 +289,8 @@ def main() -> int:
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--against", metavar="SRC", help="sources to compare with, on the CPU")
     options = parser.parse_args()
+    if options.save and options.against:
+        parser.error("--against counts other seconds than the kept ones: leave --save out")
     busy = load()
     if options.against:
         other = str(Path(options.against).resolve())
