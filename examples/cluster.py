@@ -15,7 +15,7 @@ import numpy as np
 from dask.distributed import Client, LocalCluster
 
 import lloydia
-from lloydia.backends.engine import Report
+from lloydia.backends.reports import Report
 from lloydia.dask import KMeans
 from lloydia.progress.iterations import watch
 

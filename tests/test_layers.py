@@ -27,7 +27,10 @@ FLOORS = (
     ("", "dask", "kmeans", "minibatch"), ("estimators",), ("callbacks",),
     ("data.checkpoints", "data.models"), ("parameters",), ("loop",), ("seeding",),
     ("stopping", "progress"), ("backends",), ("seeding.given", "seeding.generator"), ("data",),
-    ("algorithms", "control_groups", "backends.engine", "backends.run_settings", "progress.stages"),
+    (
+        "algorithms", "control_groups", "backends.engine", "backends.reports",
+        "backends.run_settings", "progress.stages",
+    ),
     ("exact",),
     ("caller", "imports", "spelling", "version"),
 )  # fmt: skip

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from lloydia import KMeans, stopping
-from lloydia.backends.engine import Report
+from lloydia.backends.reports import Report
 
 
 def report(**changes):

@@ -16,7 +16,8 @@ from numbers import Real
 from pathlib import Path
 from typing import Any
 
-from lloydia.backends.engine import Engine, Report
+from lloydia.backends.engine import Engine
+from lloydia.backends.reports import Report
 from lloydia.backends.weighted import WeightedRows
 from lloydia.imports import load
 from lloydia.loop.resuming import Snapshot

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from lloydia.backends.engine import Report
+from lloydia.backends.reports import Report
 from lloydia.data.numbers import real_number
 from lloydia.spelling import meant
 

@@ -13,9 +13,9 @@ import scipy.sparse as sp
 from lloydia import stopping
 from lloydia.backends import choose
 from lloydia.backends.cpu.part import CPUPart
-from lloydia.backends.engine import DoneReport
 from lloydia.backends.group import Here
 from lloydia.backends.parts import Parts
+from lloydia.backends.reports import DoneReport
 from lloydia.loop.run import Halt, OtherDataError, run_iterations
 from lloydia.progress.iterations import watch
 from lloydia.seeding import SEEDINGS

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lloydia.backends.engine import Report
+from lloydia.backends.reports import Report
 from lloydia.exact.sums import Magnitudes
 from lloydia.loop.tolerance import Tolerance
 

@@ -24,97 +24,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, SupportsFloat
+from typing import Any, Protocol, SupportsFloat
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lloydia.backends.reports import PendingReport, PendingStop, Report
 from lloydia.backends.run_settings import Starts
 from lloydia.exact.sums import Magnitudes
 
-__all__ = [
-    "NEVER",
-    "Abilities",
-    "DoneReport",
-    "Engine",
-    "ExpectedRun",
-    "PendingReport",
-    "PendingStop",
-    "Report",
-    "StopRule",
-]
+__all__ = ["NEVER", "Abilities", "Engine", "ExpectedRun", "StopRule"]
 
 # The tolerance of a run that ends for other reasons.
 NEVER = -1.0
-
-
-class Report(NamedTuple):
-    """What the loop gets of one iteration.
-
-    Attributes
-    ----------
-    iteration : int
-        From 1.
-    n_samples : int
-    n_changed : int
-        Rows whose label differs from the iteration before (all of them in the first).
-    n_empty : int
-        Clusters of weight 0.
-    shift : float
-        Sum over centres of the squared distance moved.
-    move : float
-        Largest change of a single coordinate of any centre.
-    inertia : float or None
-        Weighted sum of squared distances to the centres *before* the update, if it is computed.
-    drop : float or None
-        Inertia of the iteration before minus this one's.  Set by the loop.
-    max_iter : int
-        Iterations at which the run ends in any case.  Set by the loop, for watchers.
-    """
-
-    iteration: int
-    n_samples: int
-    n_changed: int
-    n_empty: int
-    shift: float
-    move: float
-    inertia: float | None = None
-    drop: float | None = None
-    max_iter: int = 0
-
-
-class PendingReport(Protocol):
-    """A report that is perhaps still being computed."""
-
-    def begin(self) -> None:
-        """Have it computed now, if the engine computes it only when it is waited for."""
-
-    def result(self) -> Report:
-        """Wait for it."""
-
-
-class PendingStop(Protocol):
-    """What :meth:`Engine.next_stop` returns."""
-
-    def begin(self) -> None:
-        """Have it computed now, if the engine computes it only when it is waited for."""
-
-    def result(self) -> Report | None:
-        """Wait once; None if none of the iterations that were reported may end the run."""
-
-
-@dataclass(frozen=True)
-class DoneReport:
-    """A report that is there."""
-
-    report: Report
-
-    def begin(self) -> None:
-        """Do nothing."""
-
-    def result(self) -> Report:
-        """Return it."""
-        return self.report
 
 
 class StopRule(Protocol):

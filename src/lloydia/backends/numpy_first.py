@@ -32,8 +32,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from lloydia.backends.engine import DoneReport, Engine, Report
+from lloydia.backends.engine import Engine
 from lloydia.backends.reference import Reference
+from lloydia.backends.reports import DoneReport, Report
 from lloydia.backends.run_settings import RunSettings
 from lloydia.backends.seeded import Seeded
 from lloydia.exact.sums import Magnitudes

@@ -8,9 +8,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from lloydia.backends.engine import DoneReport, ExpectedRun, PendingReport, Report
+from lloydia.backends.engine import ExpectedRun
 from lloydia.backends.part import Step
 from lloydia.backends.parted_rows import PartedRows
+from lloydia.backends.reports import DoneReport, PendingReport, Report
 from lloydia.backends.run_settings import RunSettings
 from lloydia.exact import distance
 from lloydia.exact.means import means

@@ -15,10 +15,11 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from lloydia.backends import choose
-from lloydia.backends.engine import Engine, ExpectedRun, PendingReport, Report
+from lloydia.backends.engine import Engine, ExpectedRun
 from lloydia.backends.group import Group
 from lloydia.backends.parted_rows import PartedRows
 from lloydia.backends.parted_run import HostRun, PartedRun
+from lloydia.backends.reports import PendingReport, Report
 from lloydia.backends.run_settings import RunSettings
 from lloydia.exact import sums
 

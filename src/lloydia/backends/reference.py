@@ -13,7 +13,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from lloydia.backends.engine import DoneReport, Engine, Report
+from lloydia.backends.engine import Engine
+from lloydia.backends.reports import DoneReport, Report
 from lloydia.backends.run_settings import RunSettings
 from lloydia.data.weights import positive_rows
 from lloydia.exact import counter, distance, sums

@@ -9,8 +9,9 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from lloydia.backends.engine import NEVER, Engine, ExpectedRun, Report
+from lloydia.backends.engine import NEVER, Engine, ExpectedRun
 from lloydia.backends.magnitudes import check_range
+from lloydia.backends.reports import Report
 from lloydia.callbacks import Tasks
 from lloydia.caller import warn_caller
 from lloydia.estimators.given import Given

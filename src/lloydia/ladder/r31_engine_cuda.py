@@ -18,8 +18,8 @@ from collections import deque
 from numpy.typing import NDArray
 
 from lloydia.backends import choose
-from lloydia.backends.engine import PendingReport
 from lloydia.backends.magnitudes import check_range
+from lloydia.backends.reports import PendingReport
 from lloydia.data.arrays import on_host
 from lloydia.imports import load
 from lloydia.ladder.rung import About, Outcome, Watch

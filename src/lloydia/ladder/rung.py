@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from lloydia.backends.engine import Report
+from lloydia.backends.reports import Report
 from lloydia.stopping import Centers, Either, Labels, Rule
 
 __all__ = ["About", "Outcome", "Watch", "reads"]

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from lloydia.backends.engine import Engine, Report
+from lloydia.backends.engine import Engine
+from lloydia.backends.reports import Report
 from lloydia.spelling import option
 
 __all__ = ["POLICIES", "EmptyClusterError", "settle"]

@@ -19,7 +19,8 @@ import numpy as np
 from numpy.random import RandomState
 from numpy.typing import NDArray
 
-from lloydia.backends.engine import Engine, Report
+from lloydia.backends.engine import Engine
+from lloydia.backends.reports import Report
 from lloydia.data.arrays import on_host
 from lloydia.loop.data_identity import check_data, known_by
 from lloydia.loop.run import CALLBACK, LIMIT, Halt, OtherDataError, Result

@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lloydia.backends.engine import NEVER, Engine, PendingReport, PendingStop, Report
+from lloydia.backends.engine import NEVER, Engine
+from lloydia.backends.reports import PendingReport, PendingStop, Report
 from lloydia.data.arrays import on_host
 from lloydia.loop.empty import settle
 from lloydia.loop.tolerance import tolerance_of

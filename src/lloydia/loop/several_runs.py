@@ -12,7 +12,7 @@ from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 
 from lloydia.backends import StreamContext
-from lloydia.backends.engine import PendingStop
+from lloydia.backends.reports import PendingStop
 from lloydia.loop.run import Result, Run
 
 __all__ = ["Turns", "about", "in_step", "interleave", "outcome"]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cached_property
 
-from lloydia.backends.engine import NEVER, Report
+from lloydia.backends.engine import NEVER
+from lloydia.backends.reports import Report
 from lloydia.exact.sums import Magnitudes
 from lloydia.stopping import Rule, Shift
 

@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from lloydia.backends.engine import Report
+    from lloydia.backends.reports import Report
 
 __all__ = ["is_watched", "watch", "watchers"]
 

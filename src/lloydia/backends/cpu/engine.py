@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from lloydia.backends.cpu.rows.dataset import Dataset
 from lloydia.backends.cpu.run import Run
 from lloydia.backends.cpu.seeding.seeder import Seeder
-from lloydia.backends.engine import DoneReport, Engine, Report
+from lloydia.backends.engine import Engine
+from lloydia.backends.reports import DoneReport, Report
 from lloydia.backends.run_settings import RunSettings
 from lloydia.backends.seeded import Seeded
 from lloydia.exact import sums

@@ -23,7 +23,7 @@ from lloydia.backends.cpu.scan import tile_scores
 from lloydia.backends.cpu.scan.framed_cache import FramedCache
 from lloydia.backends.cpu.scan.scanners import Bf16Prefilter
 from lloydia.backends.cpu.steps import Tally, maker
-from lloydia.backends.engine import Report
+from lloydia.backends.reports import Report
 from lloydia.exact import sums as exact
 from lloydia.exact.means import center_magnitudes
 from lloydia.imports import load

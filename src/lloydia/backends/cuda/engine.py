@@ -25,7 +25,8 @@ from lloydia.backends.cuda.runtime.launching import INTERPRETED
 from lloydia.backends.cuda.runtime.own_device import current, on
 from lloydia.backends.cuda.seeding import donors
 from lloydia.backends.cuda.seeding.seeds import Seeds
-from lloydia.backends.engine import Engine, ExpectedRun, Report, StopRule
+from lloydia.backends.engine import Engine, ExpectedRun, StopRule
+from lloydia.backends.reports import Report
 from lloydia.backends.run_settings import RunSettings
 from lloydia.backends.seeded import Seeded
 from lloydia.exact import sums as exact

@@ -22,7 +22,8 @@ from lloydia.backends.cuda.rows.cost import total_cost
 from lloydia.backends.cuda.run_setup import RunRequest
 from lloydia.backends.cuda.runtime.own_device import current
 from lloydia.backends.cuda.update.reports import IterationStatus
-from lloydia.backends.engine import Report, StopRule
+from lloydia.backends.engine import StopRule
+from lloydia.backends.reports import Report
 from lloydia.exact import sums as exact
 
 __all__ = ["Counters", "Iterations", "NextStop", "Queued"]

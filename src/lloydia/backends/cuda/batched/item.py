@@ -15,7 +15,8 @@ from lloydia.backends.cuda.dataset import Dataset
 from lloydia.backends.cuda.engine import CUDA
 from lloydia.backends.cuda.runtime.own_device import current
 from lloydia.backends.cuda.seeding.seeds import Seeds
-from lloydia.backends.engine import NEVER, Abilities, Report
+from lloydia.backends.engine import NEVER, Abilities
+from lloydia.backends.reports import Report
 from lloydia.backends.run_settings import RunSettings, Starts
 from lloydia.backends.seeded import Seeded
 from lloydia.exact import sums as exact

@@ -29,10 +29,11 @@ from lloydia.backends.cuda.runtime.forms import compile_together
 from lloydia.backends.cuda.runtime.launching import INTERPRETED
 from lloydia.backends.cuda.runtime.own_device import current
 from lloydia.backends.cuda.update.reports import Reports
-from lloydia.backends.engine import ExpectedRun, Report
+from lloydia.backends.engine import ExpectedRun
 from lloydia.backends.group import Here
 from lloydia.backends.parted_rows import PartedRows
 from lloydia.backends.parts import Parts
+from lloydia.backends.reports import Report
 from lloydia.backends.run_settings import RunSettings
 
 __all__ = ["GPURun", "distribute_rows"]
