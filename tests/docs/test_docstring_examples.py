@@ -9,7 +9,8 @@ import pytest
 
 MODULES = (
     *("estimators.kmeans", "estimators.minibatch", "estimators.functions", "estimators.batched"),
-    *("stopping", "data.models.reading", "data.models.writing", "data.chunks"),
+    *("stopping.rules", "stopping.text"),
+    *("data.models.reading", "data.models.writing", "data.chunks"),
     *("metrics.silhouette", "metrics.calinski_harabasz", "metrics.davies_bouldin"),
     *("images.segments", "images.quantization", "images.color"),
 )
