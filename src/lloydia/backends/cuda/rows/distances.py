@@ -13,7 +13,7 @@ import triton.language as tl
 from lloydia.backends.cuda.device_functions.run_state import first_row
 from lloydia.backends.cuda.protocols import WholeRows
 from lloydia.backends.cuda.rows.distinct import ROWS_PER_MARK, see
-from lloydia.backends.cuda.rows.totals import raise_to, weights_of
+from lloydia.backends.cuda.rows.totals import load_weights, raise_to
 from lloydia.backends.cuda.runtime.launching import (
     EXACT,
     ceil_div,
@@ -140,7 +140,7 @@ def own_kernel(
     D = pair_distances(X + rows * d, centers + own * d, inside & (label >= 0), d, LEVELS)
     tl.store(out + rows, D, mask=inside)
     if raised != 0:
-        D = weights_of(weights, weighted, rows, inside) * D
+        D = load_weights(weights, weighted, rows, inside) * D
         largest += tl.program_id(2)
         top = tl.max(D, axis=0)
         # A plain load first: few programs find a larger term.

@@ -19,7 +19,7 @@ from lloydia.backends.cuda.device_functions.ptx.prefetch import prefetch
 from lloydia.backends.cuda.device_functions.run_state import ASSIGNED, ITERATION, STOPPED
 from lloydia.backends.cuda.protocols import WholeRows
 from lloydia.backends.cuda.rows.distinct import n_missing, see
-from lloydia.backends.cuda.rows.totals import Cost, exponent_of, power, weights_of
+from lloydia.backends.cuda.rows.totals import Cost, exponent_of, load_weights, power
 from lloydia.backends.cuda.runtime.launching import (
     EXACT,
     INTERPRETED,
@@ -70,7 +70,7 @@ def terms(
     for f in tl.static_range(d):
         difference = x[f].to(tl.float64) - c[f].to(tl.float64)
         D += difference * difference
-    return weights_of(weights, weighted, rows, inside) * D
+    return load_weights(weights, weighted, rows, inside) * D
 
 
 @triton.jit

@@ -29,11 +29,11 @@ __all__ = [
     "exponent_of",
     "join_cost",
     "largest_term",
+    "load_weights",
     "power",
     "raise_to",
     "scaled",
     "term_of",
-    "weights_of",
 ]
 
 BLOCK = tl.constexpr(1024)
@@ -70,8 +70,8 @@ def raise_to(at, value):
 
 
 @triton.jit
-def weights_of(weights, weighted, rows, inside):
-    """Return the weights of some rows, 1 where there are none: then nothing is loaded.
+def load_weights(weights, weighted, rows, inside):
+    """Return the weights of some rows; without weights load nothing and return ones.
 
     `weights` and `weighted` are what :func:`~lloydia.backends.cuda.runtime.launching.given`
     returns.
@@ -83,7 +83,7 @@ def weights_of(weights, weighted, rows, inside):
 def term_of(D, weights, weighted, rows, inside):
     """Return weight times D of some rows; 0 outside."""
     term = tl.load(D + rows, mask=inside, other=0.0)
-    return weights_of(weights, weighted, rows, inside) * term
+    return load_weights(weights, weighted, rows, inside) * term
 
 
 @triton.jit(do_not_specialize=["weighted", "n"], do_not_specialize_on_alignment=["largest"])

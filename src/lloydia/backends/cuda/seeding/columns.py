@@ -15,7 +15,7 @@ from lloydia.backends.cuda.device_functions.exact_numbers import rint
 from lloydia.backends.cuda.device_functions.run_state import wait_for_previous_kernel
 from lloydia.backends.cuda.protocols import WholeRows
 from lloydia.backends.cuda.rows.distances import squares
-from lloydia.backends.cuda.rows.totals import weights_of
+from lloydia.backends.cuda.rows.totals import load_weights
 from lloydia.backends.cuda.runtime.launching import (
     EXACT,
     ceil_div,
@@ -97,7 +97,7 @@ def accept_kernel(
     columns, row_pitch, feature_pitch, table, improved, changes, step, n, d, bits, count
         As for :func:`savings_kernel`, IN.
     weights, weighted
-        As for :func:`~lloydia.backends.cuda.rows.totals.weights_of`.
+        As for :func:`~lloydia.backends.cuda.rows.totals.load_weights`.
     nearest : float64 (n,), IN and OUT
     terms : float64 (2,), IN and OUT
         The second is raised to the largest term.
@@ -116,7 +116,7 @@ def accept_kernel(
         D = squares(columns + rows * row_pitch, feature_pitch, nearer, c_at, 1, d, 1)
         near = tl.where(nearer, tl.minimum(near, tl.sum(D, axis=0)), near)
         tl.store(nearest + rows, near, mask=nearer)
-    near = weights_of(weights, weighted, rows, inside) * near
+    near = load_weights(weights, weighted, rows, inside) * near
     tl.store(totals + tile, sum_of(near, low, high))
     raise_largest(terms, near)
 

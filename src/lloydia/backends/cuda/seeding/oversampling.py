@@ -53,7 +53,7 @@ def choose_kernel(nearest, weights, weighted, largest, total, draw, marks, n, bi
     ----------
     nearest : float64 (n,), IN
     weights, weighted
-        As for :func:`~lloydia.backends.cuda.rows.totals.weights_of`.
+        As for :func:`~lloydia.backends.cuda.rows.totals.load_weights`.
     largest : float64 (1,), IN
         The grid of the terms follows from it and from `bits`.
     total : int64 (1,), IN

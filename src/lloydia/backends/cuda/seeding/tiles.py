@@ -133,7 +133,7 @@ def draw(
     totals : int64 (n_tiles,), IN
     nearest : float64 (n,), IN
     weights, weighted
-        As for :func:`~lloydia.backends.cuda.rows.totals.weights_of`.
+        As for :func:`~lloydia.backends.cuda.rows.totals.load_weights`.
     terms : float64 (2,), IN and OUT
         The first becomes the second, the largest term, whose grid the totals have.
     rows : int64 (steps, count), OUT
