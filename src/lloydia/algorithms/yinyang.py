@@ -111,7 +111,7 @@ def near_each_other(centers: NDArray[np.float64], size: int) -> NDArray[np.int64
     offsets = centers - centers.mean(axis=0)
     # Scale the offsets to at most 1, because they are squared below.
     offsets /= np.abs(offsets).max() or 1.0
-    along = np.argsort(offsets @ principal_direction(offsets), kind="stable")
+    along = np.einsum("if,f->i", offsets, principal_direction(offsets)).argsort(kind="stable")
     middle = -(-k // size) // 2 * size
     parts = along[:middle], along[middle:]
     return np.concatenate([part[near_each_other(centers[part], size)] for part in parts])
@@ -125,5 +125,7 @@ def principal_direction(offsets: NDArray[np.float64]) -> NDArray[np.float64]:
         norm = np.abs(direction).max()
         if not norm > 0:
             break
-        direction = offsets.T @ (offsets @ (direction / norm))
+        # A matrix product by `@` starts more threads than the caller may allow; this does not.
+        along = np.einsum("if,f->i", offsets, direction / norm)
+        direction = np.einsum("i,if->f", along, offsets)
     return direction

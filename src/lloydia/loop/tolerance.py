@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cached_property
 
+import numpy as np
+
 from lloydia.backends.engine import NEVER
 from lloydia.backends.reports import Report
 from lloydia.exact.sums import Magnitudes
@@ -43,7 +45,7 @@ class Tolerance(Rule):
     def most(self) -> float:
         """An upper bound on the limit that covers rounding and underflow."""
         largest = self.magnitudes().largest
-        return self.tol * (1.001 * float(largest @ largest) / len(largest) + 2.0**-1000)
+        return self.tol * (1.001 * float(np.square(largest).mean()) + 2.0**-1000)
 
     @cached_property
     def shift(self) -> Shift:

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -55,6 +58,41 @@ def test_callers_on_several_threads_do_not_wait_for_each_other_forever():
     for thread in threads:
         thread.join(timeout=60)
     assert found == [expected] * 4
+
+
+# Prints the nanoseconds that each thread but the first spends on fits with `n_threads=1`: with a
+# sketch of the rows, with groups of centres, and with many features.
+ONE_THREAD = """
+import os
+from pathlib import Path
+import numpy as np
+from lloydia import KMeans
+
+def taken():
+    paths = Path("/proc/self/task").glob("*/schedstat")
+    return {path.parent.name: int(path.read_text().split()[0]) for path in paths}
+
+rng, before = np.random.default_rng(0), taken()
+for n, d, k, method in (
+    (3000, 200, 600, {"init": "k-means++"}),
+    (6000, 200, 3000, {"init": "random", "algorithm": "yinyang"}),
+    (60, 20_000, 3, {"init": "random"}),
+):
+    X = rng.standard_normal((n, d), np.float32)
+    KMeans(k, **method, n_init=1, max_iter=2, n_threads=1, random_state=0).fit(X)
+print(*(time - before.get(thread, 0) for thread, time in taken().items()
+        if thread != str(os.getpid())))
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="threads have no times here")
+def test_one_thread_is_the_only_one_with_work():
+    """Libraries of linear algebra have threads of their own, which `n_threads` does not limit."""
+    child = subprocess.run(
+        [sys.executable, "-c", ONE_THREAD], capture_output=True, text=True, check=True
+    )
+    # A thread that shares in a matrix product takes some milliseconds.
+    assert all(int(nanoseconds) < 10**6 for nanoseconds in child.stdout.split())
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")

@@ -12,7 +12,15 @@ from lloydia.backends.cpu.runtime.counting import upto
 from lloydia.backends.cpu.simd.lanes import OCTET, ROWS, products
 from lloydia.backends.cpu.simd.sketch_rows import GROUP
 
-__all__ = ["TOP", "WIDTH", "limit_of", "pack_candidates", "pack_groups", "write_limits"]
+__all__ = [
+    "SINGLES",
+    "TOP",
+    "WIDTH",
+    "limit_of",
+    "pack_candidates",
+    "pack_groups",
+    "write_limits",
+]
 
 # Numbers of a sketch that is not the whole row.  With 48 of them, rows of rank 48 and noise of a
 # tenth to a third of their spread left 1.1 to 1.3 times as many candidates to evaluate.

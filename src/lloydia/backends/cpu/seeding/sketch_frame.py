@@ -1,4 +1,4 @@
-"""The frame of sketches: the directions that rows are projected on, and the unit of their numbers.
+"""The frame of sketches: whether and how rows are projected, and the unit of their numbers.
 
 All of it is chosen by a sample of the rows; any choice is safe, see :mod:`sketch`.
 """
@@ -10,13 +10,10 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from lloydia.backends.cpu.seeding.screen import aligned
 from lloydia.backends.cpu.seeding.sketch_bytes import TOP, WIDTH
+from lloydia.backends.cpu.seeding.sketch_directions import directions, product
 
 __all__ = ["frame_of"]
-
-# How often the directions are multiplied by the covariance.
-POWERS = 2
 
 # Rows of the sample that stand for seeds and for candidates where the sketch is chosen, and the
 # columns whose products take as long as evaluating one pair; features add a quarter as much.
@@ -56,41 +53,9 @@ def frame_of(sample: NDArray[np.float64], columns: int) -> tuple[Frame, int]:
     return (origin, scale, V, offset, quantum(sample)), sample.shape[1]
 
 
-def directions(sample: NDArray[np.float64], d: int) -> NDArray[np.float32]:
-    """Return V of a centred sample: by subspace iteration, and of a norm of at most 1."""
-    if d <= WIDTH:
-        return np.zeros((0, WIDTH), np.float32)
-    # Any directions would do; these are the same in every run.
-    basis = np.random.default_rng(0).normal(size=(d, WIDTH - 1))
-    for _ in range(POWERS):
-        basis = orthogonal(sample.T @ (sample @ basis))
-    # What rounded in a basis of very different lengths rounds little in one of equal ones.
-    basis = orthogonal(basis)
-    V = aligned((d, WIDTH), np.float32)
-    # Rounding V makes its norm larger by 2**-24 times the root of WIDTH at most.
-    for margin in (2.0**-20, 2.0**-10, 1.0):
-        V[:, :-1] = basis * (1.0 - margin)
-        wide = V.astype(np.float64)
-        # The norm of V'V is at most its largest sum of magnitudes in a row.
-        if np.abs(wide.T @ wide).sum(axis=1).max() <= 1.0 - 2.0**-30:
-            break
-    return V
-
-
-def orthogonal(basis: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return an orthogonal basis of the same space; dependent directions become 0.
-
-    Small matrices keep a linear algebra library from starting its threads, unlike its QR.
-    """
-    squares, vectors = np.linalg.eigh(basis.T @ basis)
-    independent = squares > 1e-12 * squares[-1]
-    lengths = np.sqrt(np.where(independent, squares, 1.0))
-    return basis @ (vectors * (independent / lengths))
-
-
 def shortened(sample: NDArray[np.float64], V: NDArray[np.float32]) -> NDArray[np.float64]:
     """Return ``(V'y, |B y|)`` of some rows."""
-    short = sample @ V.astype(np.float64)
+    short = product(sample, V).astype(np.float64)
     rest = np.square(sample).sum(axis=1) - np.square(short).sum(axis=1)
     short[:, -1] = np.sqrt(np.maximum(rest, 0.0))
     return short
@@ -108,7 +73,7 @@ def spread(sample: NDArray[np.float64], short: NDArray[np.float64]) -> bool:
 
     def squares(rows: NDArray[np.float64], of: NDArray[np.int64]) -> NDArray[np.float64]:
         norms = np.square(rows).sum(axis=1)
-        return norms[rest, None] + norms[of] - 2.0 * (rows[rest] @ rows[of].T)
+        return norms[rest, None] + norms[of] - 2.0 * product(rows[rest], rows[of].T)
 
     near = squares(sample, seeds).min(axis=1, keepdims=True, initial=np.inf)
     left, nearer = ((squares(rows, probes) < near).mean() for rows in (short, sample))
