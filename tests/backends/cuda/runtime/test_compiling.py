@@ -6,8 +6,9 @@ import os
 import subprocess
 import sys
 import threading
+import time
 import warnings
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from types import SimpleNamespace
 
 import pytest
@@ -126,3 +127,21 @@ def test_the_filters_of_warnings_stay_the_process_s(monkeypatch):
     monkeypatch.delattr(code_generator, "warnings")
     compiling.keep_warning_filters()
     assert not hasattr(code_generator, "warnings")
+
+
+def test_one_thread_at_a_time_translates(monkeypatch):
+    inside, at_once = [], []
+
+    def translate(name, *, seconds):
+        inside.append(name)
+        at_once.append(len(inside))
+        time.sleep(seconds)
+        inside.remove(name)
+        return name.upper()
+
+    monkeypatch.setattr(code_generator, "ast_to_ttir", translate)
+    compiling.translate_one_at_a_time()
+    with ThreadPoolExecutor(4) as threads:
+        found = threads.map(lambda name: code_generator.ast_to_ttir(name, seconds=0.01), "abcdefgh")
+        assert [*found] == [*"ABCDEFGH"]
+    assert max(at_once) == 1
