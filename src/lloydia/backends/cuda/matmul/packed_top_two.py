@@ -74,15 +74,14 @@ def numbers_of(tiles):
 
 
 @triton.jit
-def min_of_some(values, FIRST: tl.constexpr, END: tl.constexpr, STEP: tl.constexpr):
-    """Return the minimum of every STEP-th value from FIRST on, before END."""
-    LAST: tl.constexpr = END if END < len(values) else len(values)
-    COUNT: tl.constexpr = (LAST - FIRST + STEP - 1) // STEP
-    least = values[FIRST]
+def min_of(values):
+    """Return the minimum of some values."""
+    COUNT: tl.constexpr = len(values)
+    least = values[0]
     for i in tl.static_range(1, COUNT - 1, 2):
-        least = min_of_three(least, values[FIRST + i * STEP], values[FIRST + (i + 1) * STEP])
+        least = min_of_three(least, values[i], values[i + 1])
     if COUNT % 2 == 0:
-        least = tl.minimum(least, values[FIRST + (COUNT - 1) * STEP])
+        least = tl.minimum(least, values[COUNT - 1])
     return least
 
 
@@ -106,13 +105,11 @@ def of_threads(tiles, raised, SLOTS: tl.constexpr):
     BLOCKS: tl.constexpr = (COUNT + SLOTS - 1) // SLOTS
     slots = ()
     for i in tl.static_range(SLOTS):
-        slots = slots + (min_of_some(values, i, COUNT, SLOTS) * raised + i,)
+        slots = slots + (min_of(values[i:COUNT:SLOTS]) * raised + i,)
     column_blocks = ()
     for i in tl.static_range(BLOCKS):
-        column_blocks = column_blocks + (
-            min_of_some(values, i * SLOTS, (i + 1) * SLOTS, 1) * raised + i,
-        )
-    slot, cell = min_of_some(slots, 0, SLOTS, 1), min_of_some(column_blocks, 0, BLOCKS, 1)
+        column_blocks = column_blocks + (min_of(values[i * SLOTS : (i + 1) * SLOTS]) * raised + i,)
+    slot, cell = min_of(slots), min_of(column_blocks)
     # Of another slot or block than the best, less one.  Names make the best block at most 15
     # smaller than the best slot: so the scores above it are at least slot + above + 1 - 15.
     above = tl.minimum(nearest_of(slots, slot), nearest_of(column_blocks, cell))
