@@ -18,6 +18,15 @@ BLOCK = tl.constexpr(1024)
 
 
 @triton.jit
+def ones_of(bits):
+    """Return how many of the 16 lowest bits are 1."""
+    bits -= (bits >> 1) & 0x5555
+    bits = (bits & 0x3333) + ((bits >> 2) & 0x3333)
+    bits = (bits + (bits >> 4)) & 0x0F0F
+    return (bits + (bits >> 8)) & 0x1F
+
+
+@triton.jit
 def list_pairs(rows, hit, pairs, n_pairs, capacity):
     """Append ``16 row + candidate`` of each hit to a list, of which the first `capacity` are kept.
 
@@ -31,15 +40,16 @@ def list_pairs(rows, hit, pairs, n_pairs, capacity):
     """
     candidate = tl.arange(0, CANDIDATES)
     bits = tl.sum(hit.to(tl.int32) << candidate[None, :], 1)
-    counts = tl.sum(hit.to(tl.int32), 1)
+    counts = ones_of(bits)
     total = tl.sum(counts, 0)
     if total > 0:
         first = tl.atomic_add(n_pairs, total.to(tl.int64), sem="relaxed")
-        at = first + tl.cumsum(counts, 0) - counts
-        for t in tl.static_range(CANDIDATES):
-            one = (bits >> t) & 1
-            tl.store(pairs + at, rows * CANDIDATES + t, mask=(one != 0) & (at < capacity))
-            at += one
+        begin = first + (tl.cumsum(counts, 0) - counts)
+        # A hit comes after those of its row's earlier candidates.
+        earlier = bits[:, None] & ((1 << candidate) - 1)[None, :]
+        at = begin[:, None] + ones_of(earlier)
+        own = rows[:, None] * CANDIDATES + candidate[None, :]
+        tl.store(pairs + at, own, mask=hit & (at < capacity))
 
 
 @triton.jit(do_not_specialize=["n", "count", "capacity"])
@@ -64,6 +74,13 @@ def screen_kernel(
     rows = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     inside = rows < n
     t, f = tl.arange(0, CANDIDATES), tl.arange(0, CHUNK)
+    # These loads are in flight while products are computed.
+    u = tl.load(reach + rows, mask=inside, other=0.0)
+    norm = tl.load(norms + rows, mask=inside, other=0.0)
+    scale = tl.load(scales + rows, mask=inside, other=0.0)
+    ends = tl.load(candidate_numbers + t)
+    steps = tl.load(candidate_numbers + CANDIDATES + t)
+    residuals = tl.load(candidate_numbers + 2 * CANDIDATES + t)
     x_at = digits + rows[:, None] * width + f[None, :]
     c_at = candidate_digits + t[None, :] * width + f[:, None]
     high = tl.zeros((ROWS, CANDIDATES), tl.int32)
@@ -73,12 +90,7 @@ def screen_kernel(
         high = tl.dot(q, tl.load(c_at + first), high, out_dtype=tl.int32)
         low = tl.dot(q, tl.load(c_at + CANDIDATES * width + first), low, out_dtype=tl.int32)
     products = high.to(tl.float32) * 256.0 + low.to(tl.float32)
-    u = tl.load(reach + rows, mask=inside, other=0.0)
-    begin = tl.load(norms + rows, mask=inside, other=0.0) - u * u * (1.0 + SLACK)
-    scale = tl.load(scales + rows, mask=inside, other=0.0)
-    ends = tl.load(candidate_numbers + t)
-    steps = tl.load(candidate_numbers + CANDIDATES + t)
-    residuals = tl.load(candidate_numbers + 2 * CANDIDATES + t)
+    begin = norm - u * u * (1.0 + SLACK)
     above = begin[:, None] + ends[None, :]
     above -= scale[:, None] * (steps[None, :] * products)
     above -= u[:, None] * residuals[None, :]
