@@ -1,8 +1,8 @@
 """Compilation of kernels by several threads.
 
-Most of it leaves Python's lock free: Triton's passes, LLVM and ptxas.  The translation of a kernel's
-source does not: it is Python, and some 2 s of a first fit.  One thread at a time translates, so that
-the passes of its kernel begin early and run while the next thread translates.
+Most of it leaves Python's lock free: Triton's passes, LLVM and ptxas.  The translation of a
+kernel's source does not: it is Python, and some 2 s of a first fit.  One thread at a time
+translates, so that the passes of its kernel begin early and run while the next thread translates.
 """
 
 from __future__ import annotations
@@ -28,8 +28,7 @@ from lloydia.backends.cuda.runtime.loaded_kernels import LoadedKernel
 
 __all__ = ["Compilers", "compiled_now", "compilers", "length_of"]
 
-# With 16 threads the 16 cores of an H200's host take 4.8 to 5.3 s for a first fit, with 8 5.3 s; with
-# 8 that translate at once 5.5 s.
+# With 16 threads the 16 cores of an H200's host take 4.7 to 5.3 s for a first fit, with 8 5.3 s.
 MAX_THREADS = 16
 
 
