@@ -78,15 +78,24 @@ class GuideTable:
 
 def number(value: float) -> str:
     """Return a number with two digits, or all of an integral part that has more."""
-    whole = value >= 10 or isinstance(value, int)
-    return f"{value:.0f}" if whole else f"{value:#.2g}"
+    if isinstance(value, int) or value >= 10:
+        return f"{value:.0f}"
+    # What hardly takes any time is a difference of two times, and may be negative.
+    return f"{value:#.2g}" if value >= 0.005 else "< 0.01"
 
 
 def parted(line: str) -> Row:
     """Return a line of ``startup.py``, whose `what` ends with a shape in brackets, with both."""
     row = json.loads(line)
     what, _, shape = row["what"].removesuffix(")").partition(" (")
+    if "any k of a sweep" in what:
+        what = "more for a sweep"
     return {**row, "what": what, "shape": shape}
+
+
+def fit_of(name: str, what: str) -> dict[str, tuple[str, str]]:
+    """Return the columns of a library's fit: its seconds and its inertia."""
+    return {f"{name}, s": (what, "s"), f"{name}, inertia": (what, "inertia_percent")}
 
 
 def first_fit(what: str) -> tuple[str, str]:
@@ -95,6 +104,7 @@ def first_fit(what: str) -> tuple[str, str]:
 
 
 FIRST_FITS = "nvidia-h200/startup.jsonl"
+SEEDING_GPU = "nvidia-h200/seeding_costs.jsonl"
 SEEDING_CPU = "amd-epyc/seeding_cpu.jsonl"
 SIZES = {"rows, features, clusters": "{n:,}, {d}, {k}"}
 TABLES = {
@@ -107,13 +117,49 @@ TABLES = {
             "kernels": ("first fit, empty cache", "kernels"),
             "first fit, empty cache": first_fit("empty cache"),
             "warm cache": first_fit("warm cache"),
-            "more for `tol=0`": ("more for tol=0", "seconds"),
-            '`init="random"`': ("more for init='random'", "seconds"),
-            "weights": ("more for weights", "seconds"),
-            "k + 3": ("more for k + 3", "seconds"),
-            "fewer rows": ("more for fewer rows", "seconds"),
         },
         parted,
+    ),
+    "later fits on a gpu": GuideTable(
+        FIRST_FITS,
+        ("shape",),
+        lambda row: row.get("device") is not None and row["what"].startswith("more"),
+        {"rows x features, type, clusters": "{shape}"},
+        {
+            "the same": ("more for the same again", "seconds"),
+            "`tol=0`": ("more for tol=0", "seconds"),
+            '`init="random"`': ("more for init='random'", "seconds"),
+            "weights": ("more for weights", "seconds"),
+            "fewer rows": ("more for fewer rows", "seconds"),
+            "k + 3": ("more for k + 3", "seconds"),
+            "one k of a sweep": ("more for a sweep", "seconds"),
+            "kernels of all k": ("more for a sweep", "kernels"),
+        },
+        parted,
+    ),
+    "seeding on a gpu": GuideTable(
+        SEEDING_GPU,
+        ("n", "d", "k"),
+        lambda row: True,
+        SIZES,
+        {
+            '`"k-means++"`': ("k-means++", "s"),
+            r'`"k-means\|\|"`': ("k-means||", "s"),
+            'iterations after `"k-means++"`': ("fit from the k-means++ start", "s"),
+            "their number": ("fit from the k-means++ start", "iterations"),
+        },
+    ),
+    "fits by other libraries on a gpu": GuideTable(
+        SEEDING_GPU,
+        ("n", "d", "k"),
+        lambda row: row["k"] <= 4096,
+        SIZES,
+        {
+            **fit_of("`KMeans`", "fit, k-means++"),
+            **fit_of(r'`init="k-means\|\|"`', "fit, k-means||"),
+            **fit_of("flash-kmeans, random rows", "flash-kmeans from random rows"),
+            **fit_of(r"cuVS, k-means\|\|", "cuVS from k-means||"),
+        },
     ),
     "seeding on a processor": GuideTable(
         SEEDING_CPU,

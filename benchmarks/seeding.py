@@ -2,9 +2,10 @@
 
 python benchmarks/seeding.py [--save] [--cases 1000000,64,256 ...] [--rounds 5]
 
-Rows around k centres, at most 4,096, are made on the GPU.  The sides of a case take turns, and
-figures are medians.  If flash-kmeans is installed, its whole fit from random rows is one more side;
-and if cuVS is, its whole fit from k-means||, which is that of cuML.
+Rows around k centres, at most 4,096, are made on the GPU.  All fits and seedings of a case take
+turns, and figures are medians; each inertia is also given in percent of the default fit's.  If
+flash-kmeans is installed, its fit from random rows takes part; if cuVS is, so does its fit from
+k-means||, which is that of cuML.
 Before there is a time, the rows that both seedings choose of a few thousand rows are compared with
 those of the reference engine.
 """
@@ -151,11 +152,12 @@ def measure(n: int, d: int, k: int, rounds: int) -> Iterator[dict[str, Any]]:
                 seconds[name].append(took)
             if turn == WARM + rounds - 1:
                 inertia[name] = float(assign(X, centers)[1])
+    default = inertia[f"fit, {INITS[0]}"]
     for name, took in seconds.items():
         yield {
             "device": torch.cuda.get_device_name(), "n": n, "d": d, "k": k, "what": name,
             "s": round(median(took), 5), "iterations": iterations[name], "rounds": len(took),
-            "inertia": inertia[name],
+            "inertia": inertia[name], "inertia_percent": round(100.0 * inertia[name] / default, 2),
         }  # fmt: skip
 
 

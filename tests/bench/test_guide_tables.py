@@ -61,7 +61,15 @@ def test_first_fits_have_a_line_for_each_shape(kept, tmp_path):
     figures.append({**figures[0], "what": "flash-kmeans, first fit, empty cache (9 x 2)"})
     path.write_text("".join(json.dumps(row | {"when": "2026-01-01"}) + "\n" for row in figures))
     (last,) = [line for line in MODULE["written"](page).splitlines() if line.startswith("| 9")]
-    assert last == "| 9 x 2, float32, k = 3 | 7 |" + " 0.50 |" * 7
+    assert last == "| 9 x 2, float32, k = 3 | 7 |" + " 0.50 |" * 2
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(36, "36"), (118.7, "119"), (6.14, "6.1"), (0.031, "0.031"), (-1e-5, "< 0.01")],
+)
+def test_numbers_have_two_digits_or_all_of_their_integral_part(value, text):
+    assert MODULE["number"](value) == text
 
 
 def test_guides_have_what_is_kept():
