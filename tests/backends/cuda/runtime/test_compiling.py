@@ -9,9 +9,11 @@ import threading
 import time
 import warnings
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from types import SimpleNamespace
 
 import pytest
+import torch
 from triton.compiler import code_generator
 
 from lloydia.backends.cuda.runtime import compiling, forms
@@ -77,6 +79,38 @@ def test_without_another_thread_the_work_is_done_at_once(monkeypatch):
     compilers = Compilers(1)
     assert [compilers.submit(lambda i=i: i).result(1) for i in range(3)] == [0, 1, 2]
     assert compilers.running == 0
+
+
+def test_threads_are_no_daemons_even_if_the_caller_is_one():
+    # The end of the process would stop a daemon amid a kernel.
+    found = []
+    caller = threading.Thread(
+        target=lambda: found.append(Compilers(1).submit(threading.current_thread).result(10)),
+        daemon=True,
+    )
+    caller.start()
+    caller.join(10)
+    assert [thread.daemon for thread in found] == [False]
+
+
+def test_a_thread_keeps_its_gpu_when_it_compiles_for_another(monkeypatch):
+    # As where the process may have no more threads.
+    here = [0]
+
+    @contextmanager
+    def device(number):
+        here.append(number)
+        yield
+        here.pop()
+
+    monkeypatch.setattr(torch.cuda, "device", device)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: here[-1])
+    monkeypatch.setattr(torch.cuda, "set_device", here.append)
+    monkeypatch.setattr(compiling, "hash_callees_first", lambda kernel: None)
+    monkeypatch.setattr(LoadedKernel, "load", lambda compiled, device: (compiled, device))
+    kernel = SimpleNamespace(warmup=lambda grid: here[-1])
+    assert compiling.compiled_now(kernel, (), {}, 1) == (1, 1)
+    assert torch.cuda.current_device() == 0
 
 
 def test_a_launch_tries_again_what_failed_in_a_thread(monkeypatch):

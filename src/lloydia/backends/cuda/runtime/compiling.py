@@ -48,12 +48,11 @@ def compiled_now(kernel: Any, args: tuple, options: dict, device: int) -> Loaded
     device : int
         The number of the GPU.
     """
-    if torch.cuda.current_device() != device:
-        # Each thread has a current device.
-        torch.cuda.set_device(device)
     with _hashing:
         hash_callees_first(kernel)
-    return LoadedKernel.load(kernel.warmup(*args, grid=(1,), **options), device)
+    # Each thread has a current device; this may be the thread of a fit, which keeps its own.
+    with torch.cuda.device(device):
+        return LoadedKernel.load(kernel.warmup(*args, grid=(1,), **options), device)
 
 
 def hash_callees_first(function: Any) -> None:
@@ -104,7 +103,7 @@ class Compilers:
         self.lock, self.works, self.running = Lock(), deque[tuple[Future, Callable]](), 0
 
     def submit(self, work: Callable[[], Any]) -> Future:
-        """Have work done by a thread; return its result, on its way."""
+        """Have work done by a thread; return the future of its result."""
         future: Future = Future()
         with self.lock:
             self.works.append((future, work))
@@ -112,7 +111,8 @@ class Compilers:
             self.running += begins
         if begins:
             try:
-                Thread(target=self._run, name="lloydia-compiler").start()
+                # No daemon, even if the caller is one: exit waits for the kernel in progress.
+                Thread(target=self._run, name="lloydia-compiler", daemon=False).start()
             except RuntimeError:  # The process may have no more threads.
                 self._run()
         return future
