@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch.overrides import TorchFunctionMode
 
 from lloydia.backends.cuda.dataset import Dataset
@@ -49,7 +50,7 @@ REHEARSED_SEEDS = 4
 
 
 def absent(x: torch.Tensor) -> torch.Tensor:
-    """Return a tensor without numbers: of the same shape and type, as far from 16 bytes."""
+    """Return a tensor without numbers: of the same shape, type and alignment to 16 bytes."""
     before = x.data_ptr() % 16 // x.element_size()
     return torch.empty(before + x.numel(), dtype=x.dtype, device="meta")[before:].view(x.shape)
 
@@ -76,7 +77,11 @@ class AbsentRows(Dataset):
 
 
 class AbsentSeeds(Seeds):
-    """Seeds of rows without numbers: after a few farthest rows all D are 0, which ends it."""
+    """Seeds of rows without numbers.
+
+    A round of k-means|| draws as many rows as it does on average.  After a few farthest rows all D
+    are 0, which ends a seeding by them.
+    """
 
     n_farthest = 0
 
@@ -84,6 +89,10 @@ class AbsentSeeds(Seeds):
         self.n_farthest += 1
         row = super().seed_farthest()
         return row if self.n_farthest <= REHEARSED_SEEDS else -1
+
+    def seed_sample(self, key: int, factor: float) -> NDArray[np.int64]:
+        super().seed_sample(key, factor)
+        return np.arange(min(round(factor), self.seeded.n_samples))
 
 
 # What the host reads of tensors.
