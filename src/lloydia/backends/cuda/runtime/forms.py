@@ -59,7 +59,7 @@ class Form(NamedTuple):
 # holds its kernel.
 Forms = dict[tuple[int, Hashable], Form]
 
-# Kernels that are loaded, or are on their way, by kernel, key and device.
+# Kernels that are loaded, or are being compiled, by kernel, key and device.
 _found: dict[tuple[int, Hashable, int], LoadedKernel | Future] = {}
 
 # Locks that are held while a form is compiled, by kernel and key.
@@ -87,7 +87,7 @@ def loaded(form: Form, device: int) -> LoadedKernel:
 def result_of(kernel: Future) -> LoadedKernel | None:
     """Return what a thread has compiled; None if it failed, or was cancelled as the process ends.
 
-    A failure may be over, such as a GPU or a disk that was full, so the launch itself tries again.
+    A failure may be temporary (a GPU or a disk was full), so the launch itself tries again.
     """
     try:
         return kernel.result()

@@ -122,7 +122,7 @@ def given(x: torch.Tensor | None, other: torch.Tensor) -> tuple[torch.Tensor, in
 
 @triton.jit
 def where_given(there, mask):
-    """Return a mask for loads of what is only there if the integer of :func:`given` is 1."""
+    """Return a mask that loads nothing if `there`, the integer of :func:`given`, is 0."""
     return mask & (tl.zeros(mask.shape, tl.int32) < there)
 
 

@@ -1,4 +1,4 @@
-"""The current device: kernels are launched on it, so who launches makes its own the current one."""
+"""The current device, on which kernels are launched: a method makes its own device current."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _HERE = nullcontext()
 
 
 def current(device: torch.device) -> AbstractContextManager:
-    """Return the context in which a device is the current one; that it mostly is already."""
+    """Return the context in which a device is the current one, as it usually is already."""
     if device.type != "cuda" or current_device() == device.index:
         return _HERE
     return torch.cuda.device(device)

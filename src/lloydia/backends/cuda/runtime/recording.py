@@ -56,18 +56,18 @@ class Recording:
 
         With a `buffer_map` the launches of earlier fits are used, if there are any.
         """
+        if times == 0:
+            return
         if collected() is not None:
             # Its launches are the same each time: the first one has all their forms.
-            times, self.times = int(self.times == 0), self.times + times
-            for _ in range(times):
+            if self.times == 0:
                 work()
+            self.times += times
             return
         if INTERPRETED or not options.is_on("recorded_launches"):
             for _ in range(times):
                 work()
             self.times += times
-            return
-        if times == 0:
             return
         if self.times == 0:
             # Noted once all went well: nothing is launched twice.
