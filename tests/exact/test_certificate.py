@@ -230,7 +230,7 @@ def test_near_centres_are_not_certified_where_none_are():
 
 def test_the_line_bounds_the_error_terms():
     for reach in (0.0, 1e-3, 1.0, 30.0):
-        a, b, c = certificate.error_terms(20, reach, 1.0, depth=12, named=4)
-        low, slope, _ = certificate.error_line(20, reach, 1.0, depth=12, named=4)
+        a, b, c = certificate.error_terms(20, reach, 1.0, depth=12, index_bits=4)
+        low, slope, _ = certificate.error_line(20, reach, 1.0, depth=12, index_bits=4)
         for R in (0.0, 1e-3, 0.5, 1.0, 7.0, 1e4):
             assert low + slope * R * R >= a + b * R + c * R * R

@@ -15,7 +15,7 @@ products with fused or separate rounding, in any order.
 3. The sum of d + 1 terms, each product possibly rounded first: at most ``g_{q+1}`` times the sum
    of their magnitudes, ``(1+u)^2 (R C + C^2 / 2)``, if no term goes through more than q additions
    (Higham 2002, sections 3.1 and 4.2); q = d whatever the order.
-4. A score whose last m bits are overwritten (by the name of its centre) moves by less than
+4. A score whose last m bits are overwritten (by the index of its centre) moves by less than
    ``2**m`` units in its last place: at most ``2**(m + 1) u (R C + C^2 / 2)``.
 5. Operands split into pairs of bfloat16: ``y = h + l + e`` with ``|e| <= 2**-8 (1 + 2**-7) |l|``
    feature by feature, and ``b = h' + l' + e'``.  The products l l', y e' and e b are left out: at
@@ -137,7 +137,7 @@ def max_scale_exponent(dtype: np.dtype) -> int:
 
 
 def error_terms(
-    n_features: int, reach: float, scale: float, depth: int | None = None, named: int = 0
+    n_features: int, reach: float, scale: float, depth: int | None = None, index_bits: int = 0
 ) -> tuple[float, float, float]:
     """Return ``(a, b, c)`` such that the error of a row of radius R is ``a + b R + c R**2``.
 
@@ -150,12 +150,12 @@ def error_terms(
         s, a power of two of at most ``2**1000``.
     depth : int, optional
         q, the additions that a product goes through at most; d by default.
-    named : int
+    index_bits : int
         m, the bits of a score that are overwritten.
     """
     if not reach < FAR or n_features > MAX_FEATURES:
         return math.inf, math.inf, math.inf
-    factor, canonical, underflow = _roundings(n_features, scale, depth, named)
+    factor, canonical, underflow = _roundings(n_features, scale, depth, index_bits)
     return (
         (factor + canonical) * reach * reach + underflow,
         factor * reach + 2 * canonical * reach,
@@ -163,10 +163,12 @@ def error_terms(
     )
 
 
-def _roundings(d: int, scale: float, depth: int | None, named: int) -> tuple[float, float, float]:
+def _roundings(
+    d: int, scale: float, depth: int | None, index_bits: int
+) -> tuple[float, float, float]:
     """Return what multiplies ``R C + C**2`` and ``(R + C)**2`` in the error, and what is added."""
     q = d if depth is None else depth
-    overwritten = 2.0 ** (named + 1) if named else 0.0
+    overwritten = 2.0 ** (index_bits + 1) if index_bits else 0.0
     factor = (q + 4 + overwritten) * 2.0**-24 * (1.0 + (d + 8) * 2.0**-23)
     # At most about 2**927 d: where the scale is that large, nothing is certified.
     underflow = d * (scale * 2.0**-537) * (scale * 2.0**-536)
@@ -175,13 +177,13 @@ def _roundings(d: int, scale: float, depth: int | None, named: int) -> tuple[flo
 
 @lru_cache
 def error_line(
-    n_features: int, reach: float, scale: float, depth: int | None = None, named: int = 0
+    n_features: int, reach: float, scale: float, depth: int | None = None, index_bits: int = 0
 ) -> tuple[float, float, float]:
     """Return ``(a, b, 0)`` such that the error of a row of radius R is at most ``a + b R**2``.
 
     It needs no square root: ``2 R C <= R**2 + C**2``.
     """
-    a, b, c = error_terms(n_features, reach, scale, depth, named)
+    a, b, c = error_terms(n_features, reach, scale, depth, index_bits)
     if not math.isfinite(a):
         return math.inf, 0.0, 0.0
     tiny = max(reach, 2.0**-60)
@@ -190,7 +192,7 @@ def error_line(
 
 @lru_cache
 def near_line(
-    n_features: int, reach: float, scale: float, depth: int | None = None, named: int = 0
+    n_features: int, reach: float, scale: float, depth: int | None = None, index_bits: int = 0
 ) -> tuple[float, float, float, float]:
     """Return ``(a, b, c, g)``, by which the errors of near centres are bounded.
 
@@ -199,7 +201,7 @@ def near_line(
     g``.  The parameters are those of :func:`error_terms`; `reach` only says whether any are
     certified.
     """
-    factor, canonical, underflow = _roundings(n_features, scale, depth, named)
+    factor, canonical, underflow = _roundings(n_features, scale, depth, index_bits)
     if not reach < FAR or n_features > MAX_FEATURES or factor > 2.0**-4:
         return math.inf, math.inf, math.inf, math.inf
     # (R + rho)^2 <= 3 rho (R + rho); what float64 rounds on the way to E' is less than this adds.

@@ -8,11 +8,11 @@ modules are.
   delegate to them.
 * :mod:`run` is the state of a run: labels, bounds, centres.  It has the sums and means of
   :mod:`clusters`, and keeps its arrays in :mod:`memory`, which blocks of a stream share.
-* :mod:`choices` names the algorithms that "auto" uses, for people.
+* :mod:`choices` names the algorithms that "auto" uses, for ``lloydia info``.
 * :mod:`steps`: one assignment by each algorithm.
 * :mod:`accelerated`: the kernels of Hamerly, Exponion, Elkan, Yinyang and filtering.
 * :mod:`seeding`: k-means++ and k-means||.
-* :mod:`scan`: the nearest of all centres.
+* :mod:`scan`: finds the nearest of all centres.
 * :mod:`rows`: the data set; :mod:`update`: sums of changed rows, and means.
 * :mod:`simd`: vectors and matrix units; :mod:`runtime`: how kernels are compiled and run;
   :mod:`protocols`: parts of the engine as lower packages see them.

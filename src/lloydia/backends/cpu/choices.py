@@ -1,7 +1,6 @@
-"""Which algorithm ``"auto"`` uses for dense rows without weights, with the reason, for people.
+"""Which algorithm ``"auto"`` uses for dense rows without weights, and why, for ``lloydia info``.
 
-The choice itself is made, and made again during a run, in :mod:`lloydia.algorithms.auto`; here it
-is only asked for.
+:mod:`lloydia.algorithms.auto` makes the choice, before a run and again during it.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ def choices(n: int, d: int, k: int, itemsize: int) -> list[tuple[str, str, str]]
         Bytes of a number.
     """
     matrix_units = tile_scores.AMX and d >= tile_scores.PREFILTER_FEATURES
-    # Rows that are in memory set no other limit to the bounds of a run.
+    # Rows in memory: only the free memory limits the bounds of a run.
     allows = partial(may_take, n, k, d * itemsize, math.inf, True)
     auto = Auto(n, d, k, False, False, matrix_units, MAX_ITER, allows)
     later = [("algorithm tried later", name, WHY[name]) for name in auto.others]

@@ -68,7 +68,7 @@ class Clusters:
         """Use these arrays, which may be shared by several data sets."""
         self.sums, self.touched = sums, touched
         dataset = self.dataset
-        # Looked up once a run, because an iteration on few rows takes some microseconds.
+        # Looked up once per run, because an iteration on few rows takes some microseconds.
         self._fixed = dataset.scaled_weights, dataset.fixed_point_grid
 
     def move(

@@ -28,8 +28,8 @@ class CPU(Seeded, Engine):
     weights : ndarray of shape (n,), float64, or None
     n_threads : int or None
     spare : float
-        Bytes a row that ``"auto"`` may take for bounds of groups of centres, or of single ones, and
-        a seeding for sketches of the rows.
+        Bytes per row that ``"auto"`` may take for bounds of groups of centres or of single centres,
+        and that a seeding may take for sketches of the rows.
     """
 
     name = "cpu"
@@ -86,7 +86,7 @@ class CPU(Seeded, Engine):
         return DoneReport(self.run.iterate(inertia))
 
     def rewind(self, iteration: int) -> None:
-        """Do nothing: no iteration is queued before the report of the one before is read."""
+        """Do nothing: no iteration is queued before the previous report is read."""
 
     def empty_clusters(self) -> NDArray[np.int64]:
         return self.run.empty_clusters()

@@ -28,7 +28,7 @@ class CPUPart:
     weights : ndarray of shape (n,), float64, or None
     n_threads : int or None
     memory : RunMemory, optional
-        Where labels and sums are; memory of its own by default.
+        The arrays of labels and sums; by default nothing else uses them.
     """
 
     name = "cpu"
@@ -41,7 +41,8 @@ class CPUPart:
         memory: RunMemory | None = None,
     ) -> None:
         self.dataset = Dataset(X, weights, n_threads)
-        # Memory for a bound a centre is checked for all rows at once, and a part has some of them.
+        # The memory of bounds per centre is checked for all rows at once, and a part has only some
+        # rows.
         self.run = Run(self.dataset, bounds_per_center=False, memory=memory)
         self.seeder = Seeder(self.dataset, self.run.nearest_of)
         self.n_samples, self.n_features = X.shape
@@ -50,7 +51,7 @@ class CPUPart:
     # -- the data set ------------------------------------------------------------------------
 
     def attach(self, rows: NDArray | None) -> None:
-        """Replace dense rows: None drops them, the same rows come back later."""
+        """Replace dense rows; None releases them until the same rows are attached again."""
         self.dataset.attach(rows)
 
     def magnitudes(self) -> sums.Magnitudes:
@@ -139,7 +140,7 @@ class CPUPart:
         run = self.run
         run.current = centers
         run.assign_and_choose()
-        # Shared sums are added up once, by whoever shares them out.
+        # The caller adds up shared sums once, for all parts.
         shared = run.memory.shares_sums
         totals = np.zeros((), np.int64) if shared else self.integers()
         return Step(run.n_changed, totals, run.measure() if measure else 0.0)

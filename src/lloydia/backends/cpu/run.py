@@ -36,20 +36,20 @@ __all__ = ["Run"]
 
 
 class Run:
-    """Labels, centres, and all that a run keeps of them between iterations.
+    """The labels and centres of a run, and its other state between iterations.
 
-    The methods that :class:`lloydia.backends.engine.Engine` or
-    :class:`lloydia.backends.part.Part` has too mean the same here.
+    Methods of :class:`lloydia.backends.engine.Engine` or :class:`lloydia.backends.part.Part` have
+    the same meaning here.
 
     Parameters
     ----------
     dataset : Dataset
     spare : float
-        Bytes a row that ``"auto"`` may take for bounds of groups of centres, or of single ones.
+        Bytes per row that ``"auto"`` may take for bounds of groups of centres or of single centres.
     bounds_per_center : bool
         Whether ``"auto"`` may keep a bound for each centre of each row.
     memory : RunMemory, optional
-        Where labels and sums are; memory of its own by default.
+        The arrays of labels and sums; by default nothing else uses them.
 
     Attributes
     ----------
@@ -65,9 +65,9 @@ class Run:
     framed_cache : FramedCache or None
     bf16_prefilter : Bf16Prefilter
     D : ndarray of shape (n,), float64
-        As last measured.
+        The distances that were last measured.
     labels_in_tiles : bool
-        Whether `bounds` has labels, in the order of the tiles, that `assigned` has not.
+        Whether `bounds` has newer labels than `assigned`, in the order of the tiles.
     """
 
     def __init__(
@@ -133,7 +133,7 @@ class Run:
 
     def start(self, centers: NDArray, algorithm: str, max_iter: int) -> None:
         """Begin a run from these centres."""
-        # Frees the bounds of the run before, so that `allows` counts their memory as free.
+        # Frees the bounds of the previous run, so that `allows` counts their memory as free.
         self.bounds = None
         self.bf16_prefilter = Bf16Prefilter()
         dataset, k, d = self.dataset, len(centers), self.dataset.n_features
@@ -160,7 +160,7 @@ class Run:
 
     def _begin_bounds(self) -> None:
         """Begin with the state of the algorithm, without any bound."""
-        # Frees the old state first, so that never two are in memory.
+        # Frees the old state first, so that two are never in memory.
         self.bounds = None
         kind, k = CLASSES[self.algorithm], len(self.initial)
         if kind is Lloyd:
@@ -196,7 +196,7 @@ class Run:
         tally = Tally(self._fresh_labels(block))
         step = maker(self.algorithm)(self, before, tally)
         if block == n:
-            # For few rows the general way below would take longer than the step.
+            # For few rows, handing out blocks would take longer than the step.
             self.n_changed = step(0, 0, n)
             self.n_distances += tally.evaluated[0]
             self.n_rechecked += tally.rechecked[0]
@@ -213,7 +213,7 @@ class Run:
     def _fresh_labels(self, block: int) -> NDArray[np.int32]:
         """Return scratch for a block's labels for each thread.
 
-        It is used again: new pages take half as long as a scan of few centres.
+        The memory is reused: new pages would take half as long as a scan of few centres.
         """
         if self._fresh.shape[1] < block:
             self._fresh = np.empty((self.dataset.n_threads, block), dtype=np.int32)
@@ -229,8 +229,8 @@ class Run:
         return self.clusters.move(thread, rows, start, stop, fresh, self.assigned)
 
     def change(self, algorithm: str) -> None:
-        """Go on with another algorithm."""
-        # Reads the labels by row before the bounds that may have them are gone.
+        """Continue with another algorithm."""
+        # Copies the labels first: the bounds, which may hold them, are replaced.
         self.assigned = self.assigned
         self.algorithm = algorithm
         self._begin_bounds()
@@ -266,8 +266,8 @@ class Run:
         rows = dataset.positive_rows(dataset.n_samples)
         if count < len(rows):
             # All rows at least as far as the count-th; the sort below decides ties.
-            nearest = np.partition(D[rows], len(rows) - count)[len(rows) - count]
-            rows = rows[D[rows] >= nearest]
+            threshold = np.partition(D[rows], len(rows) - count)[len(rows) - count]
+            rows = rows[D[rows] >= threshold]
         rows = rows[np.lexsort((rows, -D[rows]))][:count]
         return rows, D[rows], self.assigned[rows]
 
@@ -283,7 +283,7 @@ class Run:
         parts[0, :, :, :m] -= exact.accumulate(limbs, self.assigned[rows], k)
         touched[:] = True
         report = self._finish(parts)
-        # The sums, which stay as they are, are not those of these centres.
+        # The sums do not change, so that these centres are not their means.
         touched[:] = True
         return report
 

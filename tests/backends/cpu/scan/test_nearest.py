@@ -76,7 +76,7 @@ def scanned(X, centers, near=True, rows=EVERY, old=None):
     m = len(rows) if len(rows) else n
     axes = tuple(range(d))
     shape = ((axes, k) if k <= SEQUENTIAL_CENTERS else axes) if d <= LOW_DIM else (d > DEEP or None)
-    errors = p.panel_errors(named=not isinstance(shape, tuple))
+    errors = p.panel_errors(indexed=not isinstance(shape, tuple))
     errors = errors if near else (*errors[:2], (np.inf,) * 4)
     labels, left = np.empty(m, np.int32), np.empty(m, np.int64)
     scratch = scratch_for(m, d, X.itemsize, False, False)

@@ -31,10 +31,10 @@ DIGIT = 12
 # Digits of a position, for up to FINE_FEATURES features and for more.
 FINE_FEATURES, DIGITS = 4, (2, 3)
 
-# Nanoseconds a row, for counting and placing: both passes must use the same blocks.
+# Nanoseconds per row, for counting and placing: both passes must use the same blocks.
 PLACING = 3.0
 
-# Rows that the range of the features is estimated from, and the share beyond it on either side.
+# Rows of the sample that gives the range of the features, and the share ignored at each end.
 SAMPLE = 4096
 BEYOND = 1 / 256
 
@@ -67,8 +67,8 @@ def curve_order(X: NDArray, each_block: EachBlock) -> NDArray:
 def frame(X: NDArray, bits: int) -> tuple[NDArray[np.float64], float]:
     """Return where the first step of each feature begins, and the steps in a unit.
 
-    A sample gives the range, and a small share of it on either side is ignored: a few rows far away
-    must not widen the steps.  They go into the outermost ones.
+    A sample gives the range, and a small share of it is ignored at each end, so that a few rows far
+    away do not widen the steps.  Such rows belong to the outermost steps.
     """
     sample = np.sort(X[:: max(1, len(X) // SAMPLE)].astype(np.float64), axis=0)
     beyond = int(len(sample) * BEYOND)
@@ -142,7 +142,7 @@ def exchange(first, other, bit, swaps):
 
 
 def sorted_rows(keys: NDArray, bits: int, each_block: EachBlock) -> NDArray:
-    """Return the row numbers in the order of their keys, equal ones by row; keys are lost."""
+    """Return row numbers in the order of their keys, ties by row; `keys` is overwritten."""
     n = len(keys)
     rows: NDArray = np.arange(n, dtype=np.int32 if n < 2**31 else np.int64)
     spare = np.empty_like(keys), np.empty_like(rows)
@@ -159,8 +159,8 @@ def sort_by_digit(
     counts: dict[int, NDArray[np.int64]] = {}
 
     def count(thread: int, start: int, stop: int) -> None:
-        counts[start] = own = np.zeros(1 << DIGIT, dtype=np.int64)
-        digits(keys, start, stop, shift, own)
+        counts[start] = of_block = np.zeros(1 << DIGIT, dtype=np.int64)
+        digits(keys, start, stop, shift, of_block)
 
     each_block(count, PLACING)
     starts = sorted(counts)

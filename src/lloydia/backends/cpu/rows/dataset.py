@@ -9,7 +9,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from lloydia.backends.cpu.rows.distances import own_distances, own_of, sparse_own, squared_distances
+from lloydia.backends.cpu.rows.distances import (
+    own_distances,
+    own_distances_of,
+    sparse_own_distances,
+    squared_distances,
+)
 from lloydia.backends.cpu.rows.read_only import as_writable
 from lloydia.backends.cpu.runtime import pool
 from lloydia.backends.cpu.runtime.compiled import is_compiled
@@ -29,7 +34,7 @@ SHORTEST, WAKING = 100_000.0, 300_000.0
 # The largest block: what one kernel writes is still in the cache when the next one reads it.
 MAX_BLOCK_ROWS = 1 << 16
 
-# Several short rows are measured as one row of so many numbers.
+# Several short rows are measured as one row of this many numbers.
 NUMBERS_AT_ONCE = 128
 
 # For kernels: no weights, or no output.
@@ -79,14 +84,14 @@ class Dataset:
         return is_compiled(sums.total_terms)
 
     def attach(self, rows: NDArray | None) -> None:
-        """Replace dense rows: None drops them, the same rows come back later."""
+        """Replace dense rows; None releases them until the same rows are attached again."""
         self.X = self.source = None if rows is None else as_writable(rows)
 
     def block(self, cost: float, n: int | None = None) -> int:
-        """Return how many rows (or of `n` other things) to hand out at a time.
+        """Return how many rows (or others of `n` items) a block has.
 
-        `cost` estimates the nanoseconds that one takes.  A block takes so long that handing it out
-        adds little, and there are a few for each thread.
+        `cost` estimates the nanoseconds of one row.  A block takes long enough that handing it out
+        adds little, and each thread gets a few blocks.
         """
         n = self.n_samples if n is None else n
         if n * cost < WAKING:
@@ -94,7 +99,7 @@ class Dataset:
         return max(min(-(-n // (4 * self.n_threads)), MAX_BLOCK_ROWS), int(SHORTEST / cost), 1)
 
     def each_block(self, task: Task, cost: float, n: int | None = None) -> None:
-        """Run a task over blocks of rows (or of `n` other things) on the threads."""
+        """Run a task over blocks of rows (or of `n` other items) on the threads."""
         n = self.n_samples if n is None else n
         block = self.block(cost, n)
         if 0 < n <= block:
@@ -111,7 +116,7 @@ class Dataset:
         return self._magnitudes
 
     def _measure(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the largest and the smallest non-zero magnitude a feature: shape (d,)."""
+        """Return the largest and the smallest non-zero magnitude of each feature: shape (d,)."""
         d, X = self.n_features, self.source
         # Several short rows are measured as one, so that they fill vectors.
         several = NUMBERS_AT_ONCE // d if not self.sparse and X.flags.c_contiguous else 0
@@ -122,13 +127,13 @@ class Dataset:
         if n_whole < self.n_samples:
             parts.append((X[n_whole:], self.n_samples - n_whole))
         found = zip(*(self._fold_magnitudes(*part) for part in parts), strict=True)
-        largest, smallest = (np.concatenate(sides).reshape(-1, d) for sides in found)
+        largest, smallest = (np.concatenate(part).reshape(-1, d) for part in found)
         return largest.max(axis=0), smallest.min(axis=0)
 
     def _fold_magnitudes(self, X: Any, n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the magnitudes of `n` rows of any shape."""
         d = self.n_features if self.sparse else X.shape[1]
-        # Dense rows are measured in their own type: a vector has twice as many float32.
+        # Dense rows are not converted: a vector holds twice as many float32.
         kind = np.float64 if self.sparse else self.dtype
         largest = np.zeros((self.n_threads, d), kind)
         smallest = np.full((self.n_threads, d), np.inf, kind)
@@ -170,7 +175,7 @@ class Dataset:
 
     @cached_property
     def mean_scale(self) -> tuple[int, NDArray[np.float64], bool]:
-        """The bits a limb, two to the exponents of the grid, and whether centres are float64."""
+        """The bits per limb, two to the exponents of the grid, and whether centres are float64."""
         return self.grid.bits, np.ldexp(1.0, self.grid.exponents), self.dtype == np.float64
 
     def rows(self, indices: NDArray[np.int64]) -> NDArray:
@@ -193,10 +198,10 @@ class Dataset:
         """Return the D of every row to the centre of its label, shape (n,): in `D`, if given."""
         D, d = D if len(D) else np.empty(self.n_samples), self.n_features
         wide: NDArray = centers.astype(np.float64)
-        X, own = self.X, sparse_own if self.sparse else own_distances
+        X, kernel = self.X, sparse_own_distances if self.sparse else own_distances
         if not self.sparse and d <= LOW_DIM and self.source.flags.c_contiguous:
-            X, wide, own = self.source.reshape(-1), wide.reshape(-1), own_of(d)
-        self.each_block(lambda t, a, b: own(X, a, b, labels, wide, D), 1.0 + 0.5 * d)
+            X, wide, kernel = self.source.reshape(-1), wide.reshape(-1), own_distances_of(d)
+        self.each_block(lambda t, a, b: kernel(X, a, b, labels, wide, D), 1.0 + 0.5 * d)
         return D
 
     def largest_cost(self, D: NDArray[np.float64]) -> float:
@@ -222,9 +227,9 @@ class Dataset:
         limbs = np.zeros((self.n_threads, exact.TOTAL_LIMBS), dtype=np.int64)
 
         def add(thread: int, start: int, stop: int) -> None:
-            own = np.zeros(exact.TOTAL_LIMBS, dtype=np.int64)
-            sums.total_terms(D, weights, start, stop, low, high, 2.0**bits, own)
-            limbs[thread] += own
+            of_block = np.zeros(exact.TOTAL_LIMBS, dtype=np.int64)
+            sums.total_terms(D, weights, start, stop, low, high, 2.0**bits, of_block)
+            limbs[thread] += of_block
 
         self.each_block(add, 0.5)
         return limbs.sum(axis=0)

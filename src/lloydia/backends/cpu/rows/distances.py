@@ -11,9 +11,9 @@ from lloydia.backends.cpu.runtime.compiled import LEAN, floats, kernel, local, m
 from lloydia.backends.cpu.runtime.counting import upto
 from lloydia.backends.cpu.simd.row_lanes import LANES, add_squares
 
-__all__ = ["own_distances", "own_of", "sparse_own", "squared_distances"]
+__all__ = ["own_distances", "own_distances_of", "sparse_own_distances", "squared_distances"]
 
-# Rows at a time, whose distances are written to memory that no other thread uses.
+# Rows at a time, whose distances are first written to memory that no other thread uses.
 TILE = 256
 
 
@@ -21,26 +21,26 @@ TILE = 256
 def own_distances(X, start, stop, labels, centers, D):
     """Write D of dense rows `start` to `stop` to the centre of their label.
 
-    `centers`, float64, lie end to end.
+    `centers`, float64, are contiguous.
     """
-    rows, own = local(np.int64, LANES), local(np.int64, LANES)
+    rows, assigned = local(np.int64, LANES), local(np.int64, LANES)
     found = local(np.float64, LANES)
     for at in upto(start, stop, LANES):
         m = minimum(LANES, stop - at)
         for p in upto(LANES):
             i = at + minimum(p, m - 1)
             rows[p] = X.ctypes.data + i * X.strides[0]
-            own[p] = centers.ctypes.data + labels[i] * centers.strides[0]
+            assigned[p] = centers.ctypes.data + labels[i] * centers.strides[0]
         add_squares(
-            X, rows.ctypes.data, own.ctypes.data, X.strides[1], X.shape[1], found.ctypes.data
+            X, rows.ctypes.data, assigned.ctypes.data, X.strides[1], X.shape[1], found.ctypes.data
         )
         for p in upto(m):
             D[at + p] = found[p]
 
 
 @kernel
-def sparse_own(X, start, stop, labels, centers, D):
-    """Do it for CSR rows."""
+def sparse_own_distances(X, start, stop, labels, centers, D):
+    """Write the same distances for CSR rows."""
     x = floats(centers.shape[1])
     for i in upto(start, stop):
         load(X, i, x)
@@ -48,20 +48,20 @@ def sparse_own(X, start, stop, labels, centers, D):
 
 
 @lru_cache
-def own_of(d: int):
-    """Return the kernel that does it for dense rows of exactly `d` features, vectors at a time.
+def own_distances_of(d: int):
+    """Return a kernel for dense rows of exactly `d` features, which fills vectors with rows.
 
-    It takes rows and centres end to end, (n * d,) and (k * d,).
+    It takes rows and centres as flat arrays, (n * d,) and (k * d,).
     """
 
     @kernel(**LEAN)
-    def own(flat, start, stop, labels, centers, D):
+    def labelled_distances(flat, start, stop, labels, centers, D):
         near = local(np.float64, TILE)
         for at in upto(start, stop, TILE):
             m = minimum(TILE, stop - at)
             rows, names = part(flat, at * d, (at + m) * d), part(labels, at, at + m)
             for p in upto(m):
-                # Unsigned: an index that counts from the end would take a test.
+                # Unsigned: a signed index would be tested for counting from the end.
                 j = np.uint32(names[p]) * np.uint64(d)
                 total = 0.0
                 for f in upto(d):
@@ -71,7 +71,7 @@ def own_of(d: int):
             for p in upto(m):
                 D[at + p] = near[p]
 
-    return own
+    return labelled_distances
 
 
 @kernel

@@ -11,7 +11,7 @@ from lloydia.backends.cpu.runtime.counting import upto
 
 __all__ = ["EVERY", "canonical_row", "distance", "load"]
 
-# As a list of rows it stands for all rows.
+# This list of rows means all rows.
 EVERY = np.empty(0, dtype=np.int64)
 
 

@@ -1,4 +1,4 @@
-"""Rows that may not be written, as kernels for other rows take them.
+"""Passes read-only rows to kernels for writable rows.
 
 Numba compiles every kernel once more for read-only arrays.  pandas and memory maps give such
 arrays, and no kernel writes to the rows.
@@ -15,7 +15,7 @@ __all__ = ["as_writable"]
 
 
 class Memory:
-    """The memory of an array, without its flag; it keeps the array alive."""
+    """The memory of an array, without its read-only flag; it keeps the array alive."""
 
     def __init__(self, array: NDArray) -> None:
         self.array = array

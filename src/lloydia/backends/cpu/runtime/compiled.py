@@ -1,4 +1,4 @@
-"""How every kernel is compiled, and kept on disk for the next process."""
+"""Compiles every kernel, and stores it on disk for the next process."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ __all__ = [
 
 
 def sources() -> list[Path]:
-    """Return the source files of the functions that kernels call in other files than their own."""
+    """Return the source files of functions that kernels of other files call."""
     package = Path(__file__).resolve().parents[3]
     folders = ("algorithms", "backends/cpu", "exact", "metrics")
     return sorted(path for folder in folders for path in (package / folder).rglob("*.py"))
@@ -74,7 +74,7 @@ def kernel(function: Callable | None = None, **options: Any) -> Any:
     function.__qualname__ += f"-{DIGEST}"
     options = {**OPTIONS, **options}
     compiled = njit(**options)(function)
-    # An error means that no folder can be written, or that the source is gone.
+    # An error means that no folder can be written, or that there is no source file.
     with suppress(RuntimeError, OSError):
         compiled._cache = Cache(function)
         compiled._cache.counts = options.get("_nrt", True)
@@ -110,16 +110,16 @@ def local(typingctx, kind, size):
 
     def codegen(context, builder, sig, args):
         element = context.get_data_type(array.dtype)
-        room = cgutils.alloca_once(builder, ir.ArrayType(element, size.literal_value))
-        room.align = 64
-        data = builder.bitcast(room, element.as_pointer())
+        memory = cgutils.alloca_once(builder, ir.ArrayType(element, size.literal_value))
+        memory.align = 64
+        data = builder.bitcast(memory, element.as_pointer())
         return _array_at(context, builder, array, data, [ir.IntType(64)(size.literal_value)])
 
     return array(kind, size), codegen
 
 
 def _array_at(context, builder, array, data, shape):
-    """Emit an array of a type, in C order and of that shape, of memory that something else owns."""
+    """Emit a C-ordered array of this type and shape over memory that it does not own."""
     # Imported late: it takes long, and only compilation needs it.
     from numba.np.arrayobj import populate_array
 
@@ -134,7 +134,7 @@ def _array_at(context, builder, array, data, shape):
 
 @intrinsic
 def keep_alive(typingctx, array):
-    """Keep the memory of an array that a kernel made up to this place.
+    """Keep the memory of an array that a kernel allocated until this call.
 
     Numba frees it after the last use of the array, even if its address is still used.
     """
@@ -147,9 +147,9 @@ def keep_alive(typingctx, array):
 
 @intrinsic
 def shaped(typingctx, flat, shape):
-    """Return the beginning of a contiguous array in another shape, a tuple.
+    """Return the first elements of a contiguous array in another shape, a tuple.
 
-    There is no reference count: the array must outlive the result.
+    The result holds no reference: the array must outlive it.
     """
     array = types.Array(flat.dtype, len(shape), "C")
 
@@ -163,13 +163,13 @@ def shaped(typingctx, flat, shape):
 
 @intrinsic
 def part(typingctx, array, start, stop=None):
-    """Return ``array[start:stop]`` where ``0 <= start <= stop``, in a seventh of a slice's code.
+    """Return ``array[start:stop]`` for ``0 <= start <= stop``, by a seventh of the code of a slice.
 
-    The array is in C order or has one axis.  There is no reference count: it must outlive the
-    result.
+    The array is in C order or has one axis.  The result holds no reference: the array must outlive
+    it.
     """
     if array.ndim > 1 and array.layout != "C":
-        raise TypingError("part is of arrays in C order.")
+        raise TypingError("part takes arrays in C order.")
     open_end = stop is None
     signature = array(array, types.int64, types.none if open_end else types.int64)
 
@@ -189,8 +189,8 @@ def part(typingctx, array, start, stop=None):
         for axis in range(1, array.ndim):
             count = builder.mul(count, builder.extract_value(shape, axis))
         shape = builder.insert_value(shape, length, 0)
-        nobody = [parent.type.elements[i](None) for i in (0, 1)]
-        fields = *nobody, count, None, builder.inttoptr(place, data.type), shape
+        no_owner = [parent.type.elements[i](None) for i in (0, 1)]
+        fields = *no_owner, count, None, builder.inttoptr(place, data.type), shape
         for i, value in enumerate(fields):
             parent = builder.insert_value(parent, value, i) if value else parent
         return parent

@@ -1,8 +1,8 @@
-"""Loops over numbers that compile to half the code of a `range` of Numba.
+"""Loops over integers that compile to half the code of Numba's `range`.
 
-A `range` may go down and over any type, and computes the number of its turns first.  That would be
-most of a kernel's code before optimisation, and a first fit waits for its kernels to be compiled.
-Kernels that a first fit does not need keep `range`, with which some loops run a twentieth faster.
+A `range` may count down and over any type, and first computes the number of its iterations.  That
+would be most of a kernel's code before optimisation, and a first fit waits until its kernels are
+compiled.  Kernels that a first fit does not need use `range`, with which some loops run 5 % faster.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _INT = ir.IntType(64)
 
 
 class Upto(types.SimpleIteratorType):
-    """What :func:`upto` returns."""
+    """The type of what :func:`upto` returns."""
 
     def __init__(self) -> None:
         super().__init__("upto", types.int64)
@@ -41,7 +41,7 @@ def upto(typingctx, start, stop=None, step=1):
     """Iterate over numbers: the arguments are those of `range`, and the step is positive.
 
     For loops only: ``for i in upto(start, stop)``.  The numbers are signed.  A loop over unsigned
-    indices, which need no code for negative ones, keeps `range`.
+    indices, which need no code for negative ones, uses `range`.
     """
     if any(kind in types.unsigned_domain for kind in (start, stop, step)):
         raise TypingError("upto counts in signed integers: use range for others.")

@@ -4,8 +4,9 @@ The cache only saves time.  If its folder cannot be written, or a file in it is 
 compiled again, a damaged file is replaced, and one warning names the folder.
 
 Each file begins with a digest of the rest, so that an empty, truncated or altered one is never
-loaded.  A data file has its key beside the kernel: if two processes write the same index at the
-same time, one name may belong to two kernels, and neither process loads the other's.
+loaded.  A data file also stores the key of its kernel: if two processes write the same index at the
+same time, one file name may belong to two kernels, and the key keeps each process from loading the
+wrong one.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _warned: set[str] = set()
 
 
 class DamagedError(Exception):
-    """A file of the cache is not what was written."""
+    """A file of the cache is damaged."""
 
 
 class Files(IndexDataCacheFile):
@@ -49,10 +50,10 @@ class Files(IndexDataCacheFile):
             return None
         path = self._data_path(name)
         try:
-            own, kernel = unsealed(path)
+            stored_key, kernel = unsealed(path)
         except FileNotFoundError:
             return None
-        return kernel if own == key else None
+        return kernel if stored_key == key else None
 
     def save(self, key: Any, kernel: Any) -> None:
         """Write the kernel of a key.
@@ -148,7 +149,7 @@ class Cache(FunctionCache):
 
 
 def seal(path: str, content: Any) -> None:
-    """Write a file under another name, with a digest, and rename it.
+    """Write a file with a digest, under a temporary name, and rename it.
 
     Raises
     ------

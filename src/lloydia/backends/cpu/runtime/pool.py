@@ -1,8 +1,8 @@
 """The thread pool: nogil kernels over blocks of rows, handed out as threads become free.
 
 Numba's threading layers are not fork-safe or not re-entrant, and take seconds to compile; a kernel
-compiled with ``nogil=True`` only needs ordinary threads.  Kernels return integers or write to rows
-of their own, so any schedule gives the same bits.
+compiled with ``nogil=True`` only needs ordinary threads.  Kernels return integers or write to
+different rows, so any schedule gives the same result.
 """
 
 from __future__ import annotations
@@ -19,19 +19,20 @@ from lloydia import control_groups
 
 __all__ = ["Task", "available_threads", "blocks", "default_threads", "run", "threads_of"]
 
-# Takes the number of its thread, the first row (or other thing), and the one after the last.
+# A task takes the number of its thread, the first row (or other item), and the row after the last.
 Task = Callable[[int, int, int], None]
 
-# It has as many workers as any call so far needed.  A smaller one ends with its last user.
+# The pool has as many workers as the largest call so far needed.  A smaller one, which it replaces,
+# ends with the last call that uses it.
 _pool: ThreadPoolExecutor | None = None
 _workers = 0
 _lock = threading.Lock()
 
-# A caller may have so many threads, however few processors there are.
+# A caller may use this many threads, however few processors there are.
 MAX_THREADS = 64
 
-# Seconds that a thread polls for the end of others before it sleeps until then.
-PATIENCE = 200e-6
+# Seconds that a caller polls for the end of the other threads before it sleeps until then.
+POLLING_SECONDS = 200e-6
 
 
 def available_threads() -> int:
@@ -53,9 +54,9 @@ def available_threads() -> int:
 
 @cache
 def _granted() -> int | None:
-    """Return the processors that control groups grant, a part of one counted as one.
+    """Return the number of processors that control groups grant, rounded up.
 
-    Reading the groups' files takes longer than a small fit, so this is done once a process.
+    Reading the groups' files takes longer than a small fit, so this is done once per process.
     """
     processors = control_groups.processors()
     return None if processors is None else math.ceil(processors)
@@ -112,16 +113,16 @@ def run(
         Receives the number of its thread (0 to ``n_threads - 1``: an index into per-thread
         partial results) and the block.  Two calls with the same thread number never overlap.
     n, size : int
-        Number of rows, and rows a block at most.
+        Number of rows, and largest number of rows per block.
     n_threads : int
-        The calling thread is one of them; with one thread or one block no other is woken.
+        The calling thread is one of them; for one thread or one block no other thread is used.
     smallest_block : int, optional
         Rows of the last blocks, which may be smaller; `size` by default.
 
     Raises
     ------
     Exception
-        Whatever a task raised, after every thread has stopped; no further block is started.
+        The error of a task, after every thread has stopped; no further block is started.
     """
     if n <= size or n_threads <= 1:
         for start in range(0, n, size):
@@ -155,11 +156,11 @@ def run(
         guarded(0)
     finally:
         queue = iter(())
-        # Threads that have not begun by now have nothing to do.
+        # Threads that have not begun yet find no block left.
         running = [future for future in futures if not future.cancel()]
-        # Polls first: being woken takes longer than most threads still need.
-        patience = time.perf_counter() + PATIENCE
-        while not all(f.done() for f in running) and time.perf_counter() < patience:
+        # Polls first: to wake from sleep takes longer than most threads still need.
+        deadline = time.perf_counter() + POLLING_SECONDS
+        while not all(f.done() for f in running) and time.perf_counter() < deadline:
             time.sleep(0)
         errors = [future.exception() for future in running]
     for error in errors:
@@ -176,7 +177,7 @@ def _executor(workers: int) -> ThreadPoolExecutor:
 
 
 def _forget() -> None:
-    """Reset the pool in a forked child, which has no threads, and perhaps a lock that is locked."""
+    """Reset the pool in a forked child: it has no threads, and its lock may be locked."""
     global _pool, _lock
     _pool = None
     _lock = threading.Lock()

@@ -1,21 +1,22 @@
-r"""The bfloat16 prefilter: scores of the heads alone certify most rows for fewer products.
+r"""The bfloat16 prefilter: scores of the heads certify most rows, with fewer products.
 
 With ``y = h + r`` and ``b = h' + r'``, h and h' of bfloat16, Cauchy and Schwarz say
 
     |y.b - h.h'|  =  |r.h' + y.r'|  <=  |r| |h'| + |y| |r'|  <=  A N + B P  =  W
 
-for numbers A, B of the row and N, P of the centre, not less than the norms, which bfloat16 holds.
-So W is one more pair of columns: the tiles add up ``s_j + W_j``, and what comes out bounds the
-score from above, centre by centre.  A centre far from the origin has a large error, which would
-cost every row its certificate if it were the same for all; here it matters to its neighbours only.
+for bfloat16 numbers A, B of the row and N, P of the centre that are at least these norms.  So W is
+one more pair of columns: the tiles add up ``s_j + W_j``, and the result bounds the score from
+above, centre by centre.  A centre far from the origin has a large error.  As one bound for all
+centres it would leave every row ambiguous; here it affects only rows near that centre.
 
 With ``high`` the largest of these, that of centre a, ``low`` the second largest and E the error of
 adding up, the score of a is at least ``high - 2 W_a - E`` and those of all others are at most
-``low + E``.  Centre a is the label if ``high - low > 2 W_a + 2 E``.  E follows from the farthest
-centre; where that is too much, so does E' of :func:`lloydia.exact.certificate.near_error` from
-``high - 2 W_a``, than which the score of a is less by the error of adding up at most: only centres
-that are no farther than a count, and none of them is above ``low + E'``.  The other rows go to
-:mod:`tile_scan`, or to :mod:`panel_scan` where there are no matrix units.
+``low + E``.  Centre a is the label if ``high - low > 2 W_a + 2 E``.  E follows from the norm of the
+farthest centre.  Where it is too large, E' of :func:`lloydia.exact.certificate.near_error` takes
+its place.  E' follows from ``high - 2 W_a``, which exceeds the score of a by at most the error of
+adding up: only centres that are no farther than a matter, and none of them scores above
+``low + E'``.  Rows that are not certified go to :mod:`tile_scan`, or to :mod:`panel_scan` where
+there are no matrix units.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ __all__ = ["prefilter_rows"]
 # The memory of a block of heads: a good part of the second-level cache.
 BLOCK_BYTES = 600_000
 
-# After a block of which more than half is left ambiguous, one block is not tried; after the next
-# such block three, and so on, up to so many.
+# After a block of which more than half stays ambiguous, one block is skipped; after the next such
+# block three, and so on, up to this many.
 IDLE = 15
 
 # Rows that are framed at a time.

@@ -33,6 +33,6 @@ def above(value):
 
 @subroutine(**LEAN)
 def below(value):
-    """Return a float32 no larger."""
+    """Return a float32 no larger than a computed value of any sign."""
     less = value - abs(value) * np.float32(2.0**-21)
     return np.float32(less if value < np.inf else value)

@@ -35,12 +35,13 @@ class Packed:
     given : ndarray of shape (k, d)
         The centres, in the type of the rows.
     centers : ndarray of shape (k, d), float64
-        The same.
+        The same centres.
     scores : tuple
-        Panels of shape (n_panels, d, PANEL), float32; where their scores start (n_panels * PANEL,),
-        hugely negative where there is no centre; and the framed centres feature-major (d, k).
+        Panels of shape (n_panels, d, PANEL), float32; the initial scores of their centres, minus
+        half the squared norms, (n_panels * PANEL,), hugely negative where there is no centre; and
+        the framed centres feature-major (d, k).
     tiles : tuple
-        Panels and starts of :mod:`tile_panels`, or its NOTHING.
+        Panels and initial scores of :mod:`tile_panels`, or its NOTHING.
     reach : float
         A bound on the norms of the framed centres.
     place : tuple
@@ -49,8 +50,8 @@ class Packed:
         Origin of shape (d,) and scale, a power of two, in the type of the rows.
     errors : tuple
         The largest square of a radius that is certified, and (a, b, c) of the error ``a + b R**2 +
-        c r**2`` of a tile's score, of a panel's and of a score without a name;
-        :func:`lloydia.exact.certificate.near_line` of a panel's score and of one without a name;
+        c r**2`` of a tile's score, of a panel's and of a score without an index in its last bits;
+        :func:`lloydia.exact.certificate.near_line` of a panel's score and of one without an index;
         and both for the sums of bfloat16 heads.
     """
 
@@ -63,14 +64,14 @@ class Packed:
     frame: tuple[Any, ...]
     errors: tuple[Any, ...]
 
-    def panel_errors(self, named: bool) -> tuple[Any, ...]:
-        """Return the largest square, and both lines of a panel's score, `named` or not."""
-        return (self.errors[0], *(self.errors[2:5:2] if named else self.errors[3:6:2]))
+    def panel_errors(self, indexed: bool) -> tuple[Any, ...]:
+        """Return the largest square, and both lines of a panel's score, `indexed` or not."""
+        return (self.errors[0], *(self.errors[2:5:2] if indexed else self.errors[3:6:2]))
 
     def take(self, centers: NDArray) -> bool:
-        """Pack other centres of the same shape if the frame and error bounds stay; return whether.
+        """Pack other centres of the same shape if frame and error bounds can stay; return whether.
 
-        Tiles are not made.
+        Tiles are not packed.
         """
         _, square, same_frame = _pack(centers, *self.place)
         if same_frame and bound_on(square, centers.shape[1]) == self.reach:
@@ -92,25 +93,27 @@ def bound_on(square: float, d: int) -> float:
 def pack(centers: NDArray, tiles: bool, each_block: Callable, old: Packed | None = None) -> Packed:
     """Centre, scale, round and pack centres of shape (k, d), of the type of the rows.
 
-    The arrays of an `old` result of the same shape are used again; without `tiles` its frame too,
-    that very object, if these centres are about as far from its origin.
+    The arrays of an `old` result of the same shape are reused.  Without `tiles` its frame, the same
+    object, is also reused if these centres are about as far from its origin.
     """
     k, d = centers.shape
     n_panels = -(-k // PANEL)
-    own = np.empty(d, dtype=centers.dtype)
-    origin, before = own, 0.0
+    median = np.empty(d, dtype=centers.dtype)
+    old_origin, old_scale = median, 0.0
     if old is not None and old.given.shape == centers.shape:
         if not tiles and old.take(centers):
             return old
         wide, scores = old.centers, old.scores
         if not tiles:
-            origin, before = old.frame[0], float(old.frame[1])
+            old_origin, old_scale = old.frame[0], float(old.frame[1])
     else:
         wide = np.empty((k, d))
         panels = aligned((n_panels, d, PANEL))
         scores = panels, aligned((n_panels * PANEL,)), aligned((d, k))
     max_exponent = certificate.max_scale_exponent(centers.dtype)
-    scale, square, same_frame = _pack(centers, max_exponent, origin, before, own, wide, *scores)
+    scale, square, same_frame = _pack(
+        centers, max_exponent, old_origin, old_scale, median, wide, *scores
+    )
     reach = bound_on(square, d)
     line = certificate.error_line(d, reach, scale)
     panel_line = certificate.error_line(d, reach, scale, depth_of(d), BITS)
@@ -126,14 +129,14 @@ def pack(centers: NDArray, tiles: bool, each_block: Callable, old: Packed | None
             tile_line = certificate.split_line(sum_line, reach, residual)
         sum_near = certificate.near_line(*of_sum)
         bf16_head = certificate.bf16_head_line(sum_line), certificate.bf16_head_near(sum_near)
-    frame = old.frame if old is not None and same_frame else (own, centers.dtype.type(scale))
+    frame = old.frame if old is not None and same_frame else (median, centers.dtype.type(scale))
     return Packed(
         centers,
         wide,
         scores,
         tuple(tiled),
         reach,
-        (max_exponent, frame[0], float(scale), np.empty_like(own), wide, *scores),
+        (max_exponent, frame[0], float(scale), np.empty_like(median), wide, *scores),
         frame,
         (certificate.FAR**2, tile_line, panel_line, line, panel_near, near, bf16_head),
     )
@@ -150,7 +153,7 @@ scale_of = subroutine(certificate.scale_of, inline="always")
 
 # A frame stays the same if all centres are nearer to its origin than FARTHEST, some are farther
 # from their median than NEAREST, and that median is no farther from its origin than this many
-# ranges of quartiles.  Its error bounds are then hardly larger than in a frame of their own.
+# ranges of quartiles.  Its error bounds are then hardly larger than those of a new frame.
 NEAREST, FARTHEST, QUARTILE_RANGES = 0.25, 2.0, 4.0
 
 
@@ -165,11 +168,10 @@ def reach_of(wide, origin):
 
 
 @subroutine(inline="always")
-def find_middle(wide, own):
-    """Write the origin of :func:`lloydia.exact.certificate.frame`.
+def find_median(wide, median):
+    """Write the median of some centres, the origin of :func:`lloydia.exact.certificate.frame`.
 
-    Returns the largest range between quartiles, over the features, of the centres that it is taken
-    of.
+    Returns the largest range between quartiles of these centres, over the features.
     """
     k, d = wide.shape
     step = -(-k // MIDDLE)
@@ -182,31 +184,34 @@ def find_middle(wide, own):
                 ordered[place] = ordered[place - 1]
                 place -= 1
             ordered[place] = value
-        own[f] = 0.5 * (ordered[(count - 1) // 2] + ordered[count // 2])
+        median[f] = 0.5 * (ordered[(count - 1) // 2] + ordered[count // 2])
         quartile_range = maximum(quartile_range, ordered[3 * count // 4] - ordered[count // 4])
     return quartile_range
 
 
 @kernel(**LEAN)
-def _pack(centers, max_exponent, given, before, own, wide, panels, starts, columns):
-    """Write the centres in float64, panels, where their scores start, and columns.
+def _pack(
+    centers, max_exponent, old_origin, old_scale, median, wide, panels, starts, columns
+):  # fmt: skip
+    """Write the centres in float64, panels, initial scores, and columns.
 
-    The frame is that of the origin `given` and the scale `before`, if `before` is not 0 and they
-    suit these centres; else the origin is the centres' median, which is written to `own`.  Returns
-    the scale, of an exponent of at most `max_exponent`, the largest squared norm, and whether the
-    frame stayed the same.
+    The frame is that of `old_origin` and `old_scale`, if that is not 0 and they suit these centres;
+    else the origin is `median`, OUT, that of the centres.  Returns the scale, of an exponent of at
+    most `max_exponent`, the largest squared norm, and whether the frame stayed the same.
     """
     k, d = centers.shape
     for j in upto(k):
         for f in upto(d):
             wide[j, f] = centers[j, f]
-    quartile_range = find_middle(wide, own)
-    reach, largest, aside = reach_of(wide, own), 0.0, 0.0
+    quartile_range = find_median(wide, median)
+    reach, largest, shift = reach_of(wide, median), 0.0, 0.0
     for f in upto(d):
-        aside = maximum(aside, abs(np.float64(own[f]) - np.float64(given[f])))
-    same_frame = aside <= QUARTILE_RANGES * quartile_range and reach * before > NEAREST
-    same_frame = same_frame and reach_of(wide, given) * before < FARTHEST
-    origin, scale = (given, before) if same_frame else (own, scale_of(reach, max_exponent))
+        shift = maximum(shift, abs(np.float64(median[f]) - np.float64(old_origin[f])))
+    same_frame = shift <= QUARTILE_RANGES * quartile_range and reach * old_scale > NEAREST
+    same_frame = same_frame and reach_of(wide, old_origin) * old_scale < FARTHEST
+    origin, scale = old_origin, old_scale
+    if not same_frame:
+        origin, scale = median, scale_of(reach, max_exponent)
     for number in upto(len(panels)):
         square = fill_panel(wide, origin, scale, number, panels, starts, columns)
         largest = maximum(largest, square)

@@ -33,7 +33,7 @@ def list_close_centers(
 ):
     """List the centres whose scores are not below the `reach` of some rows of a group.
 
-    Names ascend, and may be those of the padding behind the last centre.  The depth of the sums is
+    The listed centres ascend; some may be padding after the last centre.  The depth of the sums is
     that of :func:`lloydia.backends.cpu.simd.microkernel_rows_in_lanes.depth_of`, or less.
 
     Parameters

@@ -1,7 +1,7 @@
 """A cache of the framed rows of a small data set: they are framed again only if the frame changes.
 
-Any frame is valid for the certificate (:mod:`lloydia.exact.certificate`), and the error bounds of
-one in which the centres have hardly moved are as small as those of their own.
+Any frame is valid for the certificate (:mod:`lloydia.exact.certificate`), and in a frame in which
+the centres have hardly moved the error bounds are as small as in a new one.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ class FramedCache:
 
     @classmethod
     def of(cls, X: NDArray) -> FramedCache | None:
-        """Return a cache for `X` if it is small, and framing takes long: with many features."""
+        """Return a cache for `X` if it is small, but has enough features that framing pays."""
         return cls(X) if X.shape[1] > LOW_DIM and 4 * X.size <= BLOCK_BYTES else None
 
     def rows(self, frame: tuple[Any, ...]) -> tuple[NDArray, NDArray, bool]:
-        """Return memory for framed rows and their squares, and whether it has those of `frame`."""
+        """Return memory for framed rows and their squares, and whether it is filled already."""
         there, self.frame = frame is self.frame, frame
         if not hasattr(self, "y"):
             self.y = aligned(self.shape)

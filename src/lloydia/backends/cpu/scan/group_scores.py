@@ -1,4 +1,4 @@
-"""Scores of framed rows, group by group, against panels of centres: chooses the microkernel."""
+"""Scores of framed rows, group by group, against panels of centres, by one of the microkernels."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class _Scan:
         size = ADDRESS(size) if isinstance(size, int) else size
         return self.builder.add(base, self.builder.mul(index, size))
 
-    def found(self, g, vector=None):
+    def results_at(self, g, vector=None):
         """Return the addresses of the results of a group, or of a vector of it."""
         if vector is None:
             return [self.plus(place, g, 4 * GROUP) for place in self.out]
@@ -48,7 +48,7 @@ class _Scan:
         return [self.plus(place, number, BYTES) for place in self.out]
 
     def emit_prefetch(self, turn, times=None):
-        """Prefetch the next part of the rows to come, or `times` as much."""
+        """Prefetch one more part of the next rows, or `times` as much."""
         size = self.builder.mul(self.part, times) if times else self.part
         emit_prefetch(self.builder, self.plus(self.next_rows, turn, size), size)
 
@@ -58,7 +58,7 @@ class _Scan:
             self.emit_prefetch(loop.index, self.n_panels)
             y = self.plus(self.y, loop.index, self.pitch)
             centers = self.panels, self.half_squares, k
-            scan_sequential(self.builder, d, y, *centers, *self.found(loop.index))
+            scan_sequential(self.builder, d, y, *centers, *self.results_at(loop.index))
 
     def low_dim(self, d) -> None:
         """Emit the scan of few features."""
@@ -67,8 +67,8 @@ class _Scan:
             y = self.plus(self.y, loop.index, self.pitch)
             centers = self.panels, self.half_squares, self.n_panels
             with cgutils.for_range(self.builder, ADDRESS(VECTORS)) as inner:
-                found = self.found(loop.index, inner.index)
-                scan_low_dim(self.builder, d, self.plus(y, inner.index, BYTES), *centers, *found)
+                results = self.results_at(loop.index, inner.index)
+                scan_low_dim(self.builder, d, self.plus(y, inner.index, BYTES), *centers, *results)
 
     def any_dim(self, deep) -> None:
         """Emit the scan of any number of features."""
@@ -80,8 +80,8 @@ class _Scan:
             with cgutils.for_range(self.builder, self.groups) as loop:
                 self.emit_prefetch(self.plus(loop.index, number, self.groups))
                 y = self.plus(self.y, loop.index, self.pitch)
-                found = self.found(loop.index)
-                scan_panel(self.builder, deep, y, self.d, panel, half, *found, number)
+                results = self.results_at(loop.index)
+                scan_panel(self.builder, deep, y, self.d, panel, half, *results, number)
 
 
 @intrinsic
@@ -96,10 +96,10 @@ def score_panels(
         The framed rows.
     panels : IN, ndarray (n_panels, d, PANEL), float32
     half_squares : IN, ndarray (n_panels * PANEL,), float32
-        Minus half the squared norms of the centres, where scores start.
+        Minus half the squared norms of the centres: the initial scores.
     best, second : OUT, ndarray (groups * GROUP,), float32
     which : OUT, ndarray (groups * GROUP,), int32
-        In units of the returned width: where the best centre is.
+        The best centre, in units of the returned width.
     shape
         A constant whose type chooses the microkernel: a tuple of d numbers for up to LOW_DIM
         features (with up to SEQUENTIAL_CENTERS centres a pair of such a tuple and k), True for more
@@ -110,8 +110,8 @@ def score_panels(
     Returns
     -------
     int
-        1 for a tuple: `which` is the centre.  Else PANEL: the last bits of `best` are the centre
-        within its panel.
+        1 if `shape` is a tuple: `which` is the centre.  Else PANEL: `which` is the panel, and the
+        last bits of `best` are the centre within it.
     """
     signature = types.int64(
         y, types.int64, types.int64, panels, half_squares, best, second, which, shape,

@@ -14,8 +14,8 @@ from lloydia.exact import certificate
 
 __all__ = ["Grouped", "arrange", "vectors"]
 
-# Up to so many groups have panels of one vector, more have NV: small panels rule out more centres,
-# and large ones are scanned faster.
+# Up to this many groups have panels of one vector, more have NV: small panels rule out more
+# centres, and large ones are scanned faster.
 MAX_SMALL_GROUPS = 32
 
 
@@ -55,10 +55,10 @@ class Grouped(NamedTuple):
     Attributes
     ----------
     panels : ndarray of shape (n_panels, d, width), float32
-    halves : ndarray of shape (n_panels * width,), float32
+    half_squares : ndarray of shape (n_panels * width,), float32
         Minus half the squared norms; hugely negative where there is no centre.
     rows : ndarray of shape (k, d), float32
-        The same centres, one a row.
+        The same centres, one per row.
     order, place : ndarray of shape (k,), int64
         The centre at a position, and the position of a centre.
     origin : ndarray of shape (d,), float64
@@ -107,7 +107,7 @@ def errors_of(d: int, reach: float, typical: float, scale: float) -> Errors:
 
 @kernel(**LEAN)
 def _fill(centers, order, origin, scale, panels, half_squares, rows):
-    """Write panels, halves and rows; return the largest norm, rounded up."""
+    """Write panels, half_squares and rows; return the largest norm, rounded up."""
     k, d = centers.shape
     width = panels.shape[2]
     panels[:] = np.float32(0.0)

@@ -55,8 +55,8 @@ __all__ = [
 # The memory of a block of framed rows: a good part of the second-level cache.
 BLOCK_BYTES = 800_000
 
-# Rows of at most so many bytes are prefetched.  Of longer ones, the processor's own prefetcher
-# recognises which come next.
+# Rows of at most this many bytes are prefetched.  The hardware prefetcher recognises the sequence
+# of longer rows.
 PREFETCHED_BYTES = 128
 
 
@@ -84,7 +84,7 @@ def aligned(size):
 
 @subroutine(inline="always")
 def end_to_end(X, rows):
-    """Return whether a range of a list of rows is one piece of memory."""
+    """Return whether a range of a list of rows is contiguous memory."""
     return len(rows) == 0 and is_compact(X)
 
 
@@ -152,7 +152,7 @@ def certify(m, squares, residuals, high, low, which, width, lines, far, labels, 
     high, low : IN, ndarray (m or more,), float32
         The best two scores.
     which : IN, ndarray (m or more,), int32
-        In units of `width` centres: where the best is.
+        The best centre, in units of `width` centres.
     lines : tuple
         (a, b, c) of ``E = a + b R**2 + c r**2``, and the line of
         :func:`lloydia.exact.certificate.near_error`.
@@ -178,7 +178,7 @@ def certify(m, squares, residuals, high, low, which, width, lines, far, labels, 
         bits = certify_vector(
             high, low, which, width, squares, residuals, line, limit, labels, first, m
         )
-        # A whole vector even for one row: it takes no longer than two single roots.
+        # A full vector even for one row: it takes no longer than two scalar square roots.
         for q in upto(LANES if bits != 0 else 0):
             score, square = np.float64(high[first + q]), np.float64(squares[first + q])
             error = near_error(square, score, near) if square < far else np.inf

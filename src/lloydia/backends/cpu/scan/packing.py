@@ -24,7 +24,7 @@ _LANES = ir.Constant(ir.VectorType(ADDRESS, PANEL), list(range(PANEL)))
 
 
 def _rows(builder, centers, first):
-    """Return the addresses of PANEL centres from `first` on; after the last it is that again."""
+    """Return the addresses of PANEL centres from `first` on; the last centre stands for padding."""
     last = builder.sub(builder.extract_value(centers.shape, 0), ADDRESS(1))
     pitch, data = builder.extract_value(centers.strides, 0), builder.ptrtoint(centers.data, ADDRESS)
     rows = []
@@ -46,7 +46,7 @@ def _largest(builder, values):
 
 @intrinsic
 def fill_panel(typingctx, centers, origin, scale, number, panels, starts, columns):
-    """Write panel `number` of framed centres, where its scores start, and its columns.
+    """Write panel `number` of framed centres, its initial scores, and its columns.
 
     `centers` (k, d), float64, are the centres; the rest is as in
     :class:`lloydia.backends.cpu.scan.centers.Packed`.  Returns the largest squared norm.

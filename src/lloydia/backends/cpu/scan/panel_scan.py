@@ -29,14 +29,16 @@ NEAR_BYTES = 36_000
 def scratch_for(
     n: int, d: int, itemsize: int, cache: bool, bounded: bool
 ) -> tuple[int, int, NDArray[np.float32]]:
-    """Return scratch for a scan of `n` rows: (rows a block, rows with a place, memory).
+    """Return scratch for a scan: (rows per block, rows whose scores are stored, memory).
 
     Parameters
     ----------
-    cached : bool
-        Whether framed rows have memory of their own, in a FramedCache.
+    n, d, itemsize : int
+        Rows, features, and bytes of a number.
+    cache : bool
+        Whether a FramedCache stores the framed rows.
     bounded : bool
-        Whether the scores of all rows are kept, for :func:`bound_framed`.
+        Whether the scores of all rows are stored, for :func:`bound_framed`.
     """
     size = d * itemsize
     max_groups = BLOCK_BYTES // (4 * GROUP * d)
@@ -59,7 +61,7 @@ def panel_scan(
     X, rows, start, stop, fresh
         See :mod:`nearest`.
     packed : IN
-        Panels, and where their scores start: the first two `scores` of :class:`centers.Packed`.
+        Panels and initial scores: the first two `scores` of :class:`centers.Packed`.
     frame, errors : IN
         Those of :class:`centers.Packed`, `errors` for scores of this shape.
     shape
@@ -79,12 +81,12 @@ def panel_scan(
     n_panels, size = len(starts) // PANEL, d * X.itemsize
     prefetches = end_to_end(X, rows) and size <= PREFETCHED_BYTES
     framed, lengths, is_framed = cache
-    own = len(framed) == 0
+    uncached = len(framed) == 0
     block, places, scratch = scratch
     scratch = part(scratch, -scratch.ctypes.data % 64 // 4)
     # The memory of `which` is used as int32.
     which = part(scratch, 2 * places)
-    if own:
+    if uncached:
         lengths = part(which, block)
         framed = shaped(part(lengths, places), (block // GROUP, d, GROUP))
     n_ambiguous = 0
@@ -92,7 +94,10 @@ def panel_scan(
         m, done = minimum(block, stop - at), at - start
         here = done if places > block else 0
         high, low = part(scratch, here), part(scratch, places + here)
-        y, squares = part(framed, 0 if own else done // GROUP), part(lengths, here if own else done)
+        y, squares = (
+            part(framed, 0 if uncached else done // GROUP),
+            part(lengths, here if uncached else done),
+        )
         # While this block is scored, the next one is prefetched.
         groups, next_rows = -(-m // GROUP), X.ctypes.data + (at + m) * X.strides[0]
         left = minimum(block, stop - at - m) * size if prefetches else 0
@@ -113,7 +118,7 @@ def panel_scan(
 
 @kernel(**LEAN)
 def bound_framed(n, d, scale, lines, scratch, best, second):
-    """Write the bounds of `n` rows whose scores :func:`panel_scan` left in `scratch`."""
+    """Write the bounds of `n` rows whose scores :func:`panel_scan` stored in `scratch`."""
     block, places, scratch = scratch
     scratch = part(scratch, -scratch.ctypes.data % 64 // 4)
     lengths = part(scratch, 2 * places + block)

@@ -40,7 +40,7 @@ def recheck_exact(
     packed : IN
         The last two `scores` of :class:`centers.Packed`.
     frame, errors : IN
-        Those of :class:`centers.Packed`, `errors` for scores without a name.
+        Those of :class:`centers.Packed`, `errors` for scores without an index.
     scores : scratch
         From :func:`scratch_for_scores`.
     """

@@ -44,7 +44,7 @@ def score_rows(y, m, panels, half_squares, lanes):
     ----------
     y : IN, ndarray (block, d), float32
     panels, half_squares : IN
-        Vectors of LANES centres, NV a panel, and where their scores start.
+        Vectors of LANES centres, NV per panel, and their initial scores.
     lanes : OUT, ndarray (3 * block * LANES,), float32
         Three arrays (block, LANES) end to end: the best score, the second, and the number of the
         best vector (int32).

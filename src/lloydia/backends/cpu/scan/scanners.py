@@ -34,18 +34,19 @@ TILED_FEATURES, TILED_CENTERS = 24, 48
 # Numbers in the centres from which on the bfloat16 prefilter pays.
 PREFILTER_NUMBERS = 6000
 
-# After a scan in which the prefilter left more than half of the rows ambiguous, so many go without.
+# After a scan in which the prefilter left more than half of the rows ambiguous, this many scans do
+# not use it.
 IDLE = 15
 
 
 class PackedMemory(Protocol):
-    """Where the centres are as the scan reads them; see :class:`memory.RunMemory`."""
+    """Where the packed centres are; see :class:`memory.RunMemory`."""
 
     packed: Packed | None
 
 
 class ScanState(Protocol):
-    """Centres, and what their scans keep for the next one; see :class:`run.Run`.
+    """Centres, and what a scan stores for the next one; see :class:`run.Run`.
 
     Attributes
     ----------
@@ -109,28 +110,30 @@ def scanner(run: ScanState) -> Callable[..., int]:
 
 
 def dense_scanner(run: ScanState, X: NDArray) -> Callable[..., int]:
-    """Return the scan for dense rows `X`, which may be others, and the centres of a run."""
+    """Return the scan for dense rows `X`, those of the run or others, and the run's centres."""
     used, memory = run.used, run.memory
     k, d = used.shape
-    own = X is run.dataset.X
+    of_run = X is run.dataset.X
     tiled = tile_scores.AMX and d >= TILED_FEATURES and k >= TILED_CENTERS
     # Only small data sets have a framed cache.
     small = run.framed_cache is not None
     bf16 = tiled or (tile_scores.AVAILABLE and not small and k >= TILED_CENTERS)
     prefilter = bf16 and d >= tile_scores.PREFILTER_FEATURES and k * d >= PREFILTER_NUMBERS
-    useful = prefilter and (not own or run.bf16_prefilter.useful())
-    cache = run.framed_cache if own and not (tiled or prefilter) else None
+    useful = prefilter and (not of_run or run.bf16_prefilter.useful())
+    cache = run.framed_cache if of_run and not (tiled or prefilter) else None
     p = memory.packed
     if p is None or p.given is not used:
         p = memory.packed = pack(used, tiled or prefilter, run.dataset.each_block, p)
     rows, place, scan = run.scan
-    # Packing mostly writes into the same object again, and then the scan made for it still holds.
+    # Packing mostly reuses the same object, for which the last scan is still valid.
     if rows is not X or place is not p:
         scan = full_scanner(X, p, tiled, cache)
         if useful:
-            scan = prefiltered_scanner(X, p, scan, run.bf16_prefilter if own else Bf16Prefilter())
+            scan = prefiltered_scanner(
+                X, p, scan, run.bf16_prefilter if of_run else Bf16Prefilter()
+            )
         if cache:
-            # Only these rows stay in memory as long as the run.
+            # Only the run's rows have a cache: others would stay in memory as long as the run.
             run.scan = X, p, scan
     return scan
 
@@ -166,7 +169,7 @@ def full_scanner(
     if tiled:
         tile_scan = load("lloydia.backends.cpu.scan.tile_scan").tile_scan
         return tile_by_tile
-    errors = p.panel_errors(named=not isinstance(shape, tuple))
+    errors = p.panel_errors(indexed=not isinstance(shape, tuple))
     # Scratch of a scan of all rows at once; no two of these run at the same time.
     ready = (scratch_for(n, d, X.itemsize, True, False), np.empty(n, np.int64)) if cache else None
 
@@ -185,7 +188,7 @@ def full_scanner(
             bound_framed(m, d, p.frame[1], errors[1:], scratch, best, second)
         if found:
             left, scores = ambiguous[:found], scratch_for_scores(len(p.given))
-            exact = (p.scores[1:], p.frame, p.panel_errors(named=False))
+            exact = (p.scores[1:], p.frame, p.panel_errors(indexed=False))
             recheck_exact(X, rows, start, left, p.centers, *exact, fresh, best, second, scores)
         return found
 

@@ -80,9 +80,9 @@ def below(low_square, score, factor, padding):
 
 
 @subroutine(**LEAN)
-def stored_bound(bound, gone, padding):
-    """Return what is stored of a lower bound: plus the drift so far, rounded down; float32."""
-    value = (bound + gone) * np.float32(1.0 - padding[1]) - np.float32(padding[3])
+def stored_bound(bound, drift, padding):
+    """Return the stored form of a lower bound: plus the drift so far, rounded down; float32."""
+    value = (bound + drift) * np.float32(1.0 - padding[1]) - np.float32(padding[3])
     return max(value, np.float32(0.0))
 
 

@@ -1,13 +1,13 @@
-"""The nearest centre of CSR rows; :mod:`nearest` says what a scan takes and writes.
+"""The nearest centre of CSR rows; :mod:`nearest` defines what a scan takes and writes.
 
 Scores are in float64, over the non-zeros.  With ``K = (d + 8) 2**-52`` a score ``|c|**2 / 2 - x.c``
-of a centre of norm N, plus the rounding of D, is off by at most ``K (R + N)**2``.  As
-:mod:`lloydia.exact.certificate` says of near centres, ``N <= R + r`` for one at distance r, so that
+of a centre of norm N, plus the rounding of D, is off by at most ``K (R + N)**2``.  As in
+:mod:`lloydia.exact.certificate`, a centre at distance r has ``N <= R + r``, so that
 
     r^2  <=  R^2 + 2 s + 2 K (2 R + r)^2  <=  R^2 + 2 s + 16 K R^2 + 4 K r^2,
 
-which is less than ``h(s)**2 = (R**2 + 2 s + 32 K R**2) (1 + 16 K)`` by more than D and this round.
-Then ``R + h(s)`` takes the place of the farthest centre's norm.
+which is less than ``h(s)**2 = (R**2 + 2 s + 32 K R**2) (1 + 16 K)`` by more than the roundings of D
+and of h.  So ``R + h(s)`` takes the place of the farthest centre's norm.
 """
 
 from __future__ import annotations

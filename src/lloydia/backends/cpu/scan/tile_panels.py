@@ -1,9 +1,10 @@
 r"""Centres as pairs of bfloat16 (:mod:`simd.pairs`): panels of tiles.
 
 A centre is split as the rows are, ``b = h' + l'`` (head and tail).  Its columns are the pairs of
-h', then, on matrix units, those of h' again, which meet the tails of the rows, and of l'.  Where
-the heads alone are a prefilter, the pair behind the first h' is ``(N, P)``: bounds on ``|h'|`` and
-on ``|b - h'|``, rounded up to bfloat16.  Rows whose three products are made have zeros there.
+h', then, on matrix units, those of h' again, which are multiplied by the tails of the rows, and of
+l'.  Where the heads are a prefilter, the pair after the first h' is ``(N, P)``: bounds on
+``|h'|`` and on ``|b - h'|``, rounded up to bfloat16.  Rows of which all three products are computed
+have zeros there.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ NOTHING = (
 
 
 def pack(panels, starts, each_block):
-    """Return the tiles of centres, the tiles that their scores start from, and a norm.
+    """Return the tiles of centres, the tiles of their initial scores, and a norm.
 
     The norm is the largest ``|b - h'|``.  `panels` and `starts` are those of
     :class:`lloydia.backends.cpu.scan.centers.Packed`.

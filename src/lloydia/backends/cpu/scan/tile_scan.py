@@ -29,7 +29,7 @@ from lloydia.backends.cpu.simd.pairs import TILE
 
 __all__ = ["tile_scan"]
 
-# Up to so many ambiguous rows of a group are rechecked one by one.
+# Up to this many ambiguous rows of a group are rechecked one by one.
 MAX_SINGLE_RECHECKS = 8
 
 
@@ -115,7 +115,7 @@ def rescore(
     places, n : IN
         The list entries to scan.
     y, squares, labels, best, second
-        The framed rows of the block, and what is known of them.
+        The framed rows of the block, their squared norms, labels and bounds.
     """
     d, lines, unit = X.shape[1], (errors[2], errors[4]), 1.0 / np.float64(frame[1])
     framed = aligned(GROUP * y.shape[1]).reshape(1, y.shape[1], GROUP)
@@ -213,7 +213,7 @@ def tile_scan(
     which, residuals = aligned(block).view(np.int32), aligned(block)
     scratch = aligned((3 * len(y) + 8) * tiles[0].shape[1] * 256)
     scratch[:] = np.float32(0.0)
-    # The error of a tile's scores has no bound by near centres alone.
+    # The error of a tile's scores has no bound by near centres only.
     lines = tile_line, (np.inf, np.inf, np.inf, np.inf)
     unit = 1.0 / np.float64(scale)
     places, n_rechecked = np.empty(block, np.int64), 0

@@ -29,8 +29,8 @@ __all__ = [
 AVAILABLE = amx.AVAILABLE or dot_pairs.AVAILABLE
 AMX = amx.AVAILABLE
 
-# Features from which on the heads alone are a prefilter.  For fewer, all three products take a
-# matrix unit little longer.
+# Features from which on the heads are a prefilter.  For fewer, all three products take a matrix
+# unit little longer.
 PREFILTER_FEATURES = 64 if AMX else 24
 
 SCORES = ABREAST * ABREAST * KIB
@@ -51,8 +51,8 @@ begin, end = (amx.begin, amx.end) if AMX else (_nothing_to_do, _nothing_to_do)
 def head_pairs_of(n_features: int) -> int:
     """Return the pairs of columns of the heads.
 
-    Where the heads alone are a prefilter, a pair for their error follows; on matrix units the
-    number is rounded up to whole tiles.
+    Where the heads are a prefilter, a pair for their error follows; on matrix units the number is
+    rounded up to whole tiles.
     """
     n_pairs = -(-n_features // 2)
     if n_features < PREFILTER_FEATURES:
@@ -75,7 +75,7 @@ def score_pairs(tiles, n_pairs, n_columns, panels, starts, best, second, which):
         The rows; the last 8 are scratch.  A step has TILE columns.
     panels, starts : IN
         Those of :mod:`tile_panels`.
-    best, second : OUT, float32, one a row
+    best, second : OUT, float32, one per row
     which : OUT, int32
         The tile of centres of the best.
     """
@@ -118,7 +118,7 @@ def _score(y, groups, n_head_pairs, tiles, panels, starts, best, second, which, 
         Columns that belong to no feature are 0.
     panels, starts, best, second, which
         As in :func:`score_pairs`.
-    residuals : OUT, float32, one a row
+    residuals : OUT, float32, one per row
         The squared norms of the tails.
     """
     n_steps = panels.shape[1]
@@ -133,7 +133,7 @@ def _score(y, groups, n_head_pairs, tiles, panels, starts, best, second, which, 
 
 @kernel
 def _nothing(y, groups, n_head_pairs, tiles, panels, starts, best, second, which, residuals):
-    """Stand for the function above where there are no matrix units; it compiles but never runs."""
+    """Replace the function above where there are no matrix units: this compiles but never runs."""
 
 
 score_tiles = _score if AMX else _nothing

@@ -1,10 +1,10 @@
 r"""Which candidate lowers the total most, by distances in float32.
 
-Of a row that a candidate may bring nearer, let N be D to the nearest seed and D that to the
-candidate.  The candidate's gain is the sum of ``w max(N - D, 0)``.  A distance in float32 is a sum
-of squared differences, each rounded once, so that its relative error is at most ``(d + 4) u``, u =
-2**-24 (:mod:`lloydia.algorithms.geometry`); ``relative`` covers the error of a canonical D too, and
-``absolute`` what underflows of values scaled to about 1.
+For a row that may be nearer to a candidate than to all seeds, let N be its distance D to the
+nearest seed and D that to the candidate.  The candidate's gain is the sum of ``w max(N - D, 0)``.
+A distance in float32 is a sum of squared differences, each rounded once, so that its relative error
+is at most ``(d + 4) u``, u = 2**-24 (:mod:`lloydia.algorithms.geometry`); ``relative`` covers the
+error of a canonical D too, and ``absolute`` what underflows of values scaled to about 1.
 
 * If ``D (1 - relative) - absolute >= N`` for the computed D, the true gain is 0.
 * Otherwise the computed gain is off by at most ``relative D + absolute`` where D < N, and the true
@@ -14,7 +14,7 @@ So with S, the sum of ``w (N + absolute)`` over the rows that are not excluded, 
 most ``2 (relative + absolute) S``, and by ``2**-51 n S`` for its additions.  Terms of integer
 potentials are rounded to the grid: each gain by another two halves of its unit.  If no other
 candidate's gain can reach that of the best one, its potential is the lowest.  Otherwise those that
-can are compared by integers; of equal ones the first counts.  Distances of FAR or more may have
+can are compared by integers; the first of equals is chosen.  Distances of FAR or more may have
 overflown: S is infinite then, and integers decide.
 """
 
@@ -67,10 +67,10 @@ def best_of(
     reductions : callable
         Returns by how much each of some candidates, ascending, lowers the integer total.
     """
-    gain, doubt = gains
+    gain, uncertain = gains
     with np.errstate(invalid="ignore"):
-        # Gains and errors may be infinite: a comparison of what is not a number excludes nothing.
-        error = (2.0 * sum(margins) + n_samples * 2.0**-51) * doubt + 2.0 * n_samples * quantum
+        # Gains and errors may be infinite: a comparison with NaN excludes nothing.
+        error = (2.0 * sum(margins) + n_samples * 2.0**-51) * uncertain + 2.0 * n_samples * quantum
         possible = np.flatnonzero(~(gain + error < (gain - error).max()))
     if len(possible) == 1:
         return int(possible[0])

@@ -18,11 +18,11 @@ from lloydia.backends.cpu.seeding.weights import ROUNDER, ROUNDER_BITS, TILE, fi
 
 __all__ = ["MAX_DISTANCES", "MAX_ROWS", "greedy_of"]
 
-# The kernel takes at most so many rows: they all stay in the cache.
+# The kernel takes at most this many rows: they all stay in the cache.
 MAX_ROWS = 1 << 14
 
-# The kernel evaluates at most so many distances, about a second's worth.  Beyond, separate steps
-# take no longer, and can show progress and be interrupted.
+# The kernel evaluates at most this many distances, which takes about a second.  For more, separate
+# steps take no longer, and can show progress and be interrupted.
 MAX_DISTANCES = 1 << 28
 
 
@@ -51,13 +51,13 @@ def sum_terms(near, w, low, high, totals, terms, bits):
     """Write the integer sum of the terms of each tile, and return that of all."""
     total = np.int64(0)
     for tile in upto(len(totals)):
-        at, own = tile * TILE, np.int64(0)
+        at, of_tile = tile * TILE, np.int64(0)
         for p in upto(TILE):
             terms[p] = w[at + p] * near[at + p] * low * high + ROUNDER
         for p in upto(TILE):
-            own += bits[p] - ROUNDER_BITS
-        totals[tile] = own
-        total += own
+            of_tile += bits[p] - ROUNDER_BITS
+        totals[tile] = of_tile
+        total += of_tile
     return total
 
 
@@ -76,27 +76,27 @@ def greedy_of(d: int):
 
     @kernel(**LEAN)
     def greedy(
-        flat, weights, first, fractions, bits, rows, terms, term_bits, scratch, totals, spare
+        flat, weights, first, fractions, bits, rows, terms, term_bits, scratch, totals, trial_totals
     ):
         """Write the chosen rows; return how many, which is fewer than k if every D becomes 0.
 
         Parameters
         ----------
         flat : IN, ndarray (n * d,)
-            The rows end to end.
+            The rows, contiguous.
         weights : IN, ndarray (n,) or (0,), float64
         first : float
             In [0, 1): draws the first row, by weight.
         fractions : IN, ndarray (k - 1, n_trials)
             In [0, 1): each row of them draws the candidates for one seed.
         bits : int
-            Bits a limb, see :mod:`lloydia.exact.sums`.
+            Bits per limb, see :mod:`lloydia.exact.sums`.
         rows : OUT, ndarray (k,), int64
         terms, term_bits : scratch, ndarray (TILE,), float64 and int64
             The same memory.
-        room : ndarray (d + 3, size), float64
-        totals, spare : ndarray (n_tiles,), int64
-            Scratch; `size` is that of all tiles.
+        scratch : ndarray (d + 3, size), float64
+            `size` is the number of rows of all tiles.
+        totals, trial_totals : scratch, ndarray (n_tiles,), int64
         """
         n = len(flat) // d
         size = scratch.shape[1]
@@ -130,7 +130,7 @@ def greedy_of(d: int):
                         D += difference * difference
                     improved[p] = D if D < near[p] else near[p]
                 if trial < n_trials:
-                    potential = sum_terms(improved, w, low, high, spare, terms, term_bits)
+                    potential = sum_terms(improved, w, low, high, trial_totals, terms, term_bits)
                     if best < 0 or potential < best_potential:
                         best, best_potential = i, potential
             near, improved = improved, near

@@ -24,9 +24,9 @@ __all__ = ["LowPotentials"]
 def evaluate_of(d: int):
     """Return the kernel that evaluates candidates for exactly `d` features.
 
-    The compiler unrolls the loops over features.  The kernel takes the rows end to end, so that the
-    compiler sees a constant pitch, and allocates its scratch, so that the compiler can rule out
-    aliases.
+    The compiler unrolls the loops over features.  The kernel takes the rows as a flat array, so
+    that the compiler sees a constant pitch, and allocates its scratch, so that the compiler can
+    rule out aliases.
     """
 
     @kernel
@@ -36,7 +36,7 @@ def evaluate_of(d: int):
         Parameters
         ----------
         flat : IN, ndarray (n * d,)
-            The rows end to end.
+            The rows, contiguous.
         first, last : int
             The tiles.
         candidates : IN, ndarray (m, d), float64
@@ -87,14 +87,14 @@ def evaluate_of(d: int):
 
 @lru_cache
 def gains_of(d: int):
-    """Return the kernel that does it in float32, for rows without weights."""
+    """Return the kernel that evaluates candidates in float32, for rows without weights."""
 
     @kernel(fastmath={"reassoc", "contract", "nsz"})
     def add_gains(flat, first, last, candidates, unit, nearest, gains):
         """Add to `gains` (m,) by how much each candidate lowers the sum of D of some tiles.
 
-        Rows and D are times `unit` and its square, in which `candidates` are already, as
-        :mod:`gains` has it; all are of at most about 1.
+        Rows are multiplied by `unit` and D by its square, as in :mod:`gains`; `candidates` are
+        multiplied already.  All are at most about 1.
         """
         x, old = np.empty((d, TILE), flat.dtype), np.empty(TILE, np.float32)
         square = np.float64(unit) * np.float64(unit)
@@ -130,7 +130,7 @@ def accept_of(d: int):
     def accept_candidate(
         flat, first, last, seed, nearest, weights, low, high, terms, bits, totals, tops
     ):
-        """Lower D in some tiles to that of a seed, and sum their terms anew.
+        """Lower D in some tiles to that of a seed, and sum their terms again.
 
         Parameters
         ----------
@@ -168,7 +168,7 @@ class LowPotentials:
 
     @property
     def flat(self) -> NDArray:
-        """The rows end to end."""
+        """The rows as a flat array."""
         return self.seeder.dataset.source.reshape(-1)
 
     def first(self, values: NDArray) -> None:
@@ -176,7 +176,7 @@ class LowPotentials:
         self.seeder.nearest.fill(np.inf)
         self.candidates = values.astype(np.float64)
         self.accept(0, 1.0, 1.0)
-        # The factors were 1: the largest terms are right, the integer sums are not on any grid.
+        # The factors were 1: the largest terms are right, but the integer sums are on no grid.
         self.seeder.totals_grid = None
 
     def reductions(self, values: NDArray, low: float, high: float) -> NDArray[np.int64]:
@@ -201,10 +201,10 @@ class LowPotentials:
         relative, absolute = margins_of(self.d)
         gains = self._gains(values)
         total = float(self.seeder.totals.sum()) / low / high * square
-        # Every row may be in doubt, and the sums of a tile round by TILE units each.
-        doubt = total + n * absolute + TILE * 2.0**-24 / relative * gains
+        # No row is excluded, and each sum of a tile has TILE roundings.
+        uncertain = total + n * absolute + TILE * 2.0**-24 / relative * gains
         found = best_of(
-            np.stack([gains, doubt]), (relative, absolute), n, square / low / high,
+            np.stack([gains, uncertain]), (relative, absolute), n, square / low / high,
             lambda some: self.reductions(values[some], low, high),
         )  # fmt: skip
         self.candidates = values.astype(np.float64)

@@ -20,9 +20,9 @@ __all__ = ["extend", "loads", "sample"]
 # than their sketches.
 SKETCHED_FEATURES, SKETCHED_PRODUCTS = 96, 1 << 34
 
-# Up to this part of all pairs of a row and a candidate may be left to evaluate in a block, first in
-# some tiles: a D takes as long as the scores of some 25 pairs.  After a block with more, this and
-# all later rounds are assignments.
+# The sketch may leave at most this fraction of the pairs of a row and a candidate to evaluate, in
+# the tiles that are tried first and in each block: a D takes as long as the scores of some 25
+# pairs.  After a block with more, this and all later rounds are assignments.
 MAX_EVALUATED, TRIED_TILES = 0.03, 4
 
 
@@ -49,7 +49,7 @@ def choose_rows(nearest, weights, start, stop, low, high, key, before, factor, t
         Powers of two whose product brings weight times D to its grid.
     key : uint64
     before : int
-        Rows of other parts that come before row 0.
+        Rows of other parts that precede row 0.
     factor, total : float
     rows : OUT, ndarray (stop - start,), int64
     """
@@ -82,7 +82,7 @@ def add_loads(owners, weights, start, stop, low, high, out):
 def sample(
     seeder: Oversampled, key: int, factor: float, total: int, before: int, grid: tuple[int, int]
 ) -> NDArray[np.int64]:
-    """Return the chosen rows, ascending; `before` rows of other parts come first."""
+    """Return the chosen rows, ascending; `before` rows of other parts precede them."""
     low, high = exact.two_factors(grid[0] - grid[1])
     found: dict[int, NDArray[np.int64]] = {}
 
@@ -113,10 +113,10 @@ def extend(seeder: Oversampled, centers: NDArray) -> None:
 
 
 def extend_by_sketch(seeder: Oversampled, centers: NDArray) -> bool:
-    """Do it for candidates that the sketch of the rows excludes for most rows; return whether.
+    """Make rows seeds by the sketch, which excludes them for most rows; return whether it did.
 
-    If it does not, D may be lower for some rows already, to candidates that are theirs by the same
-    rule; :func:`merge` finds the same for these rows.
+    If it did not, some rows may already have their new D and owner; :func:`merge` gives them the
+    same.
     """
     n, d = seeder.dataset.n_samples, seeder.dataset.n_features
     many = seeder.n_seeds > 0 and len(centers) * n * d >= SKETCHED_PRODUCTS
@@ -134,13 +134,13 @@ def extend_by_sketch(seeder: Oversampled, centers: NDArray) -> bool:
     candidates, error = sketch.load(centers)
     wide = centers.astype(np.float64)
     groups, squares, errors = sketch.rows
-    # Rounds have limits of their own, which follow D.
+    # Each round has its own limits, which follow D.
     limits = sketch.new_limits()
     sketch.write_limits(seeder.nearest, error, limits)
     n_tiles = [0] * seeder.dataset.n_threads
 
     def task(thread: int, first: int, last: int) -> None:
-        # Blocks after one that took too long are left out.
+        # Blocks after one that took too long are skipped.
         if not sketch.pays:
             return
         limit = int(MAX_EVALUATED * len(centers) * TILE * (last - first))
@@ -172,9 +172,9 @@ def loads(seeder: Oversampled) -> NDArray[np.int64]:
     out = np.zeros((seeder.dataset.n_threads, seeder.n_seeds), dtype=np.int64)
 
     def task(thread: int, start: int, stop: int) -> None:
-        own = np.zeros(seeder.n_seeds, dtype=np.int64)
-        add_loads(seeder.owners, seeder.dataset.weights, start, stop, low, high, own)
-        out[thread] += own
+        of_block = np.zeros(seeder.n_seeds, dtype=np.int64)
+        add_loads(seeder.owners, seeder.dataset.weights, start, stop, low, high, of_block)
+        out[thread] += of_block
 
     seeder.dataset.each_block(task, 2.0)
     return out.sum(axis=0)

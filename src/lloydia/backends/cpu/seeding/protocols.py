@@ -23,16 +23,16 @@ class SeedingState(Protocol):
     ----------
     dataset : Dataset
     n_tiles : int
-        A tile is some consecutive rows, of which one integer sum is kept.
+        A tile is a number of consecutive rows with one integer sum.
     nearest : ndarray of shape (n,), float64
     totals : ndarray of shape (n_tiles,), int64
     tops : ndarray of shape (n_tiles,), float64
     terms : ndarray of shape (n_threads, rows of a tile), float64
     totals_grid : tuple or None
     n_expected : int
-        Seeds that will follow, as far as is known.
+        Seeds that will follow, as far as the seeding knows.
     sketch_columns : int
-        The columns that sketches of the rows may have; 0 if there may be none.
+        The most columns that sketches of the rows may have; 0: no sketches are allowed.
     """
 
     dataset: Dataset
@@ -51,7 +51,7 @@ class SeedingState(Protocol):
         """Run a task over blocks of tiles; `cost` estimates the nanoseconds a row takes."""
 
     def stale(self) -> None:
-        """Note that totals and tops are not those of `nearest`."""
+        """Mark totals and tops as out of date with `nearest`."""
 
 
 class Oversampled(SeedingState, Protocol):

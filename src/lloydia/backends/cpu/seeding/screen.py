@@ -15,8 +15,8 @@ of the test itself)
 
     s_j <= (N - D(x)) / 2 - e (N + C^2 + M C)   implies   D(x, c_j) >= D(x)
 
-canonically, where D(x) is the row's distance to its nearest seed: candidate j lowers nothing there.
-All other rows' D are evaluated.
+canonically, where D(x) is the row's distance to its nearest seed: candidate j does not lower it.  D
+is evaluated for all other rows.
 
 **Range.**  The b_j are scaled by the power of two that brings C to [1/2, 1), and the test with
 them: a score is then no larger than about ``R + 2 M``.  A product that underflows costs at most the
@@ -39,7 +39,7 @@ from lloydia.backends.cpu.simd.lanes import OCTET, ROWS, above
 
 __all__ = ["Screen", "aligned", "list_reachable_rows"]
 
-# Up to here the 3 in e covers the factor 1 + 2 (d + 8) u for float32.
+# Up to this many features the 3 in e covers the factor 1 + 2 (d + 8) u for float32.
 MAX_FEATURES = 2**20
 
 
@@ -63,14 +63,14 @@ class Screen:
     dtype : float32 or float64
         Of the rows.
     n_candidates : int
-        The largest number that :meth:`load` may take, up to 16.
+        The largest number that :meth:`load` will take, up to 16.
 
     Attributes
     ----------
     panel : ndarray of shape (d, lanes)
         Candidates minus the origin, scaled, in X's type.
     starts : ndarray of shape (1, lanes)
-        Where the scores start; -inf in lanes without a candidate.
+        The initial scores; -inf in lanes without a candidate.
     columns : ndarray of shape (d, 8 or 16), float64
         The candidates themselves.
     """
@@ -128,9 +128,9 @@ def list_reachable_rows(
         D to the nearest and to the first seed.
     limits, bits : scratch, ndarray (TILE,), X's type and uint16
     copies : scratch, ndarray (ROWS, d), X's type
-        For rows that do not lie end to end.
+        For rows that are not contiguous.
     hits : OUT, ndarray (n,), uint32
-        From `start` on, for each row: its number in the tile, then a bit a candidate.
+        From `start` on, for each row: its number in the tile, then a bit per candidate.
     """
     relative, absolute, scale = test
     near, norm = part(nearest, start, stop), part(norms, start, stop)

@@ -1,4 +1,4 @@
-"""The state of a seeding: each row's D to the nearest seed, and what is drawn from it."""
+"""The state of a seeding: each row's D to the nearest seed, and draws by it."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ __all__ = ["Seeder"]
 # k-means||, imported when it is first used.
 OVERSAMPLING = "lloydia.backends.cpu.seeding.oversampling"
 
-# Columns of a sketch that is not the whole row, a byte each, the other bytes it takes, and the
-# features that its error bound allows; those of :mod:`sketch`, which is imported when it is first
-# used.
+# Columns of a sketch that is shorter than the row (a byte each), the other bytes of a sketch, and
+# the most features that its error bound allows; those of :mod:`sketch`, which is imported when it
+# is first used.
 SKETCH_WIDTH, SKETCH_BYTES, MAX_SKETCHED_FEATURES = 64, 16, 2**16
 
 NearestOf = Callable[[NDArray], NDArray[np.int32]]
@@ -40,8 +40,8 @@ NearestOf = Callable[[NDArray], NDArray[np.int32]]
 class Seeder(SeedingAbilities):
     """Each row's D to the nearest seed, and draws in proportion to weight times D.
 
-    The methods are those of :class:`lloydia.backends.part.Part` and, where the data set is all the
-    rows there are, of :class:`lloydia.backends.engine.Engine`.
+    The methods are those of :class:`lloydia.backends.part.Part` and, where the data set has all
+    rows, of :class:`lloydia.backends.engine.Engine`.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class Seeder(SeedingAbilities):
     nearest_of : callable
         Returns the label of every row's nearest centre, for centres of shape (m, d).
     spare : float
-        Bytes a row that sketches of the rows may take.
+        Bytes per row that sketches of the rows may take.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class Seeder(SeedingAbilities):
     largest_term : float
         Largest weight times D.
     n_expected : int
-        Seeds that will follow, as far as is known.
+        Seeds that will follow, as far as the seeding knows.
     potentials : LowPotentials, WidePotentials or SparsePotentials
         How candidates are evaluated.
     owners : ndarray of shape (n,), int32
@@ -82,7 +82,7 @@ class Seeder(SeedingAbilities):
 
     @property
     def sketch_columns(self) -> int:
-        """The columns that sketches of the rows may have; 0 if there may be none.
+        """The most columns that sketches of the rows may have; 0: no sketches are allowed.
 
         Sketches of all rows take at most half of the memory that is free.
         """
@@ -118,7 +118,7 @@ class Seeder(SeedingAbilities):
         self.dataset.each_block(task, cost * TILE, self.n_tiles)
 
     def stale(self) -> None:
-        """Note that totals and tops are not those of `nearest`."""
+        """Mark totals and tops as out of date with `nearest`."""
         self.totals_grid: tuple[int, int] | None = None
         self.tops.fill(np.nan)
 
@@ -141,7 +141,7 @@ class Seeder(SeedingAbilities):
         self.largest_term = largest
         return largest
 
-    # -- a Part: integers are on the grid of the whole data set ---------------------------------
+    # -- a Part: integers are on the grid of all parts ------------------------------------------
 
     def seed_total(self, grid: tuple[int, int]) -> int:
         """Return the integer sum of weight times D."""
@@ -178,7 +178,7 @@ class Seeder(SeedingAbilities):
                 "lloydia.backends.cpu.seeding.sparse_potentials"
             ).SparsePotentials(self)
         elif self.dataset.n_features <= LOW_DIM and self.dataset.source.flags.c_contiguous:
-            # Its kernels read the rows end to end.
+            # Its kernels read contiguous rows.
             self.potentials = load("lloydia.backends.cpu.seeding.low_potentials").LowPotentials(
                 self
             )
@@ -212,7 +212,7 @@ class Seeder(SeedingAbilities):
         self.n_expected = max(self.n_expected - 1, 0)
         return self.find_largest_term()
 
-    # -- an Engine: the data set is all the rows there are --------------------------------------
+    # -- an Engine: the data set has all rows ---------------------------------------------------
 
     def seed_plusplus(
         self, first: NDArray[np.float64], fractions: NDArray[np.float64]
@@ -234,7 +234,7 @@ class Seeder(SeedingAbilities):
 
     @property
     def _in_one_kernel(self) -> bool:
-        """Whether one kernel can do a whole k-means++."""
+        """Whether one kernel can do all of k-means++."""
         dataset = self.dataset
         few = dataset.n_samples <= MAX_ROWS and dataset.n_features <= LOW_DIM
         return few and not dataset.sparse and dataset.source.flags.c_contiguous
@@ -265,7 +265,7 @@ class Seeder(SeedingAbilities):
         return self.seed_potentials_of(self.seed_values(candidates), self.terms_grid()).tolist()
 
     def seed_best(self, candidates: NDArray[np.int64]) -> int | None:
-        """Return the place of the one with the lowest potential; None to compare potentials."""
+        """Return which candidate has the lowest potential; None: compare the potentials."""
         if len(candidates) > MAX_CANDIDATES:
             return None
         grid = self.terms_grid()
@@ -289,7 +289,7 @@ class Seeder(SeedingAbilities):
     def seed_choose(
         self, key: int, factor: float, total: int, before: int, grid: tuple[int, int]
     ) -> NDArray[np.int64]:
-        """Choose rows, each on its own; `before` rows of other parts come first."""
+        """Choose rows independently; `before` rows of other parts precede them."""
         return load(OVERSAMPLING).sample(self, key, factor, total, before, grid)
 
     def seed_extend_by(self, centers: NDArray) -> float:

@@ -3,7 +3,7 @@
 :mod:`sketch` excludes a pair if the candidate is no nearer than the row's nearest seed.  The other
 pairs' distances are evaluated in float32, which nearly always shows what candidate is the best; see
 :mod:`gains`.  Canonical D are evaluated where that does not show it, and of the best candidate:
-LANES pairs at a time, each with a row and a candidate of its own.
+LANES pairs at a time, each of any row and any candidate.
 """
 
 from __future__ import annotations
@@ -32,23 +32,24 @@ __all__ = ["accept_candidate", "bound_gains", "evaluate_candidates", "lower_near
 
 CANDIDATE_BITS = (1 << MAX_CANDIDATES) - 1
 
-# Pairs that are evaluated together, or more; and room for them and for those of one more tile.
+# Pairs that are evaluated together, at least; and the rows and pairs of a list that also has room
+# for one more tile.
 TOGETHER = 64
 ROOM, PAIRS_ROOM = TOGETHER + TILE, TOGETHER + TILE * MAX_CANDIDATES
 
-# Bytes of a row that are prefetched at most: the processor does the rest by itself.
+# Bytes of a row that are prefetched at most: the hardware prefetcher does the rest.
 FETCHED = 1024
 
 
 @subroutine
 def evaluate_pairs(X, centers, rows, names, m, D):
     """Write the D of up to LANES pairs of a row and a candidate."""
-    row, own = local(np.int64, LANES), local(np.int64, LANES)
+    row, center = local(np.int64, LANES), local(np.int64, LANES)
     for q in upto(LANES):
         p = minimum(q, m - 1)
         row[q] = X.ctypes.data + rows[p] * X.strides[0]
-        own[q] = centers.ctypes.data + names[p] * centers.strides[0]
-    add_squares(X, row.ctypes.data, own.ctypes.data, X.strides[1], X.shape[1], D.ctypes.data)
+        center[q] = centers.ctypes.data + names[p] * centers.strides[0]
+    add_squares(X, row.ctypes.data, center.ctypes.data, X.strides[1], X.shape[1], D.ctypes.data)
 
 
 @subroutine
@@ -94,7 +95,7 @@ def evaluate_gains(
     relative, absolute = margins
     square = np.float64(unit) * np.float64(unit)
     D = local(np.float32, PAIRS_ROOM)
-    # No branch on a distance: others are on their way while it is waited for.
+    # No branch on a distance: the loads of other pairs are in flight meanwhile.
     for q in upto(m):
         D[q] = difference(X, rows[pairs[q]], centers, names[q], unit)
     for q in upto(m):
@@ -102,10 +103,10 @@ def evaluate_gains(
         near, w = nearest[i] * square, weights[i] if len(weights) else 1.0
         gain = w * (near - far)
         gains[0, c] += gain if gain > 0.0 else 0.0
-        # What is not a number may be nearer.
+        # NaN counts as nearer.
         farther = (far < FAR) & (far * (1.0 - relative) - absolute >= near)
-        doubt = w * (near + absolute) if far < FAR else np.inf
-        gains[1, c] += 0.0 if farther else doubt
+        uncertain = w * (near + absolute) if far < FAR else np.inf
+        gains[1, c] += 0.0 if farther else uncertain
         nearer[pairs[q]] |= np.uint32(not farther) << np.uint32(c)
 
 
@@ -114,7 +115,7 @@ def bound_gains(
     X, first, last, groups, limits, candidates, centers, unit, margins, nearest, weights,
     hits, counts, gains,
 ):  # fmt: skip
-    """Add to `gains` by how much each candidate lowers the total of some tiles, and what is sure.
+    """Add to `gains` how much candidates lower the total of some tiles, and S of :mod:`gains`.
 
     Parameters
     ----------
@@ -154,7 +155,7 @@ def bound_gains(
         for at in upto(flag_tile(tile, n, 0, m, groups, limits, candidates, flagged)):
             hit = np.int64(flagged[at])
             i = tile * TILE + (hit >> MAX_CANDIDATES)
-            # They are read after some more tiles.
+            # The row is read after some more tiles.
             fetch_row(X, i, nearest)
             rows[n_rows], nearer[n_rows] = i, 0
             bits = hit & CANDIDATE_BITS
@@ -272,7 +273,7 @@ def accept_candidate(
             hit = np.int64(hits[start + at])
             if hit >> j & 1:
                 rows[m] = start + (hit >> MAX_CANDIDATES)
-                # They are read after some more tiles.
+                # The row is read after some more tiles.
                 fetch_row(X, rows[m], nearest)
                 fetch(squares.ctypes.data + 4 * rows[m], 4)
                 fetch(errors.ctypes.data + 4 * rows[m], 4)
@@ -311,7 +312,7 @@ def lower_nearest(
     the one that was first.  The parameters are those of the other kernels; `centers` (m, d) may
     have any number of rows, `before` is how many seeds there are already, and `owners` (n,), int32,
     IN/OUT, has each row's nearest seed.  Returns how many pairs were evaluated; after more than
-    `max_evaluated` of them the others are left out.
+    `max_evaluated` of them it skips the others.
     """
     n, d, n_evaluated = len(nearest), X.shape[1], 0
     flagged = local(np.uint32, TILE)

@@ -18,13 +18,14 @@ from lloydia.backends.cpu.seeding.weights import MAX_CANDIDATES
 
 __all__ = ["SketchedPotentials"]
 
-# While the sketch leaves more than so many candidates a row to evaluate, which takes as long as the
-# screen of all, so many evaluations pass before it is tried on one tile of so many.
+# If the sketch leaves more than MAX_EVALUATED candidates per row to evaluate, which takes as long
+# as the screen of all rows, the screen does the next IDLE evaluations.  Then the sketch is tried on
+# one tile of TRIED_TILES.
 MAX_EVALUATED, IDLE, TRIED_TILES = 2, 2, 16
 
 
 class SketchedPotentials:
-    """Sketches of the rows, and whether they pay.
+    """The sketches of the rows, and whether they pay.
 
     Parameters
     ----------

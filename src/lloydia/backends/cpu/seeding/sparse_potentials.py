@@ -72,7 +72,7 @@ def evaluate_candidates(
     data, indices, indptr = X
     m = len(starts)
     scores = np.empty(m)
-    own = np.zeros(m, np.int64)
+    of_block = np.zeros(m, np.int64)
     for tile in range(first, last):
         start, n_hits = tile * TILE, 0
         for i in range(start, min(start + TILE, len(nearest))):
@@ -89,13 +89,13 @@ def evaluate_candidates(
                 if scores[c] > limit:
                     nearer = sparse_distance(X, i, candidates, c)
                     if nearer < nearest[i]:
-                        own[c] += fixed(nearest[i], w, low, high) - fixed(nearer, w, low, high)
+                        of_block[c] += fixed(nearest[i], w, low, high) - fixed(nearer, w, low, high)
                         improves |= np.uint32(1) << np.uint32(c)
             hits[start + n_hits] = np.uint32(i - start) << np.uint32(MAX_CANDIDATES) | improves
             n_hits += improves != 0
         counts[tile] = n_hits
     for c in range(m):
-        reductions[c] += own[c]
+        reductions[c] += of_block[c]
 
 
 @kernel

@@ -1,4 +1,4 @@
-"""Weight times distance as integers, tile by tile: k-means++ draws rows from these.
+"""Weight times distance as integers, tile by tile: k-means++ draws rows by these.
 
 A tile is TILE consecutive rows, and a term is a row's weight times its D.  For each tile a seeding
 keeps the integer sum of its terms, so that a draw reads the rows of one tile only, and the largest
@@ -31,15 +31,15 @@ __all__ = [
 
 TILE = 256
 
-# Up to so many features, canonical distances are evaluated for all rows, without a screen.
+# Up to this many features, canonical distances are evaluated for all rows, without a screen.
 LOW_DIM = 8
 
 # Candidates that are evaluated at a time.  A row whose D some of them lower is listed as its number
-# in the tile, shifted by so many bits, and a bit a candidate.
+# in the tile, shifted by this many bits, and a bit per candidate.
 MAX_CANDIDATES = 16
 
 # Adding this to a number of magnitude up to 2**51 rounds it to an integer, ties to even, and leaves
-# that in the low bits.  Every processor has vectors of this instruction, unlike of rint.
+# the integer in the low bits.  Every processor has vectors of this instruction, unlike of rint.
 ROUNDER = 1.5 * 2.0**52
 ROUNDER_BITS = int(np.float64(ROUNDER).view(np.int64))
 
@@ -127,7 +127,7 @@ def draw(nearest, weights, totals, low, high, targets, rows):
 
 
 def everywhere(hits: NDArray[np.uint32], counts: NDArray[np.int64]) -> None:
-    """List every row of every tile, as one that candidate 0 lowers."""
+    """List every row of every tile, as if candidate 0 lowered its D."""
     pattern = (np.arange(TILE) << MAX_CANDIDATES | 1).astype(np.uint32)
     n_whole = len(hits) - len(hits) % TILE
     hits[:n_whole].reshape(-1, TILE)[:] = pattern

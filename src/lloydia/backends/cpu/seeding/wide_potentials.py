@@ -1,7 +1,7 @@
 """Potentials of candidates for rows of many features.
 
 The :mod:`screen` finds the rows that some candidate may bring nearer to a seed.  Only for these,
-canonical distances are evaluated, to eight candidates a vector.  A long seeding goes on with
+canonical distances are evaluated, to eight candidates per vector.  A long seeding continues with
 :mod:`sketched_potentials`, as long as the sketch excludes enough.
 """
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["WidePotentials"]
 
-# The sketch is made where a seeding will read so many numbers of rows, as far as is known, which
+# The sketch is made where a seeding is expected to read at least this many numbers of rows, which
 # takes a tenth of a second without it.  Sketching rows takes as long as two to eight evaluations,
 # and its kernels compile in 2 to 3 seconds where no process has compiled them before.
 SKETCHED_NUMBERS = 1 << 28
@@ -162,9 +162,9 @@ class WidePotentials:
     hits : ndarray of shape (n,), uint32
         The rows that the last candidates lower, tile by tile.
     counts : ndarray of shape (n_tiles,), int64
-        Hits a tile.
+        Hits of each tile.
     n_read : int
-        Numbers of rows that candidates were compared with.
+        Numbers that were read of rows, to compare them with candidates.
     """
 
     def __init__(self, seeder: SeedingState) -> None:
@@ -234,7 +234,7 @@ class WidePotentials:
     def accept(self, j: int, low: float, high: float) -> None:
         """Make candidate `j` of the last :meth:`reductions` a seed."""
         if self.sketched:
-            # Its limits follow D, whichever way candidates were evaluated.
+            # The limits of the sketch follow D, even if the screen evaluated the candidates.
             self.sketched.accept(j, low, high)
             return
         assert self.screen is not None

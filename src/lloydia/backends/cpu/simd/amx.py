@@ -38,7 +38,7 @@ AVAILABLE = _permitted()
 
 
 def depth_of(n_columns: int) -> int:
-    """Return how many additions a product of so many pairs goes through at most.
+    """Return the largest number of additions that a product of this many pairs goes through.
 
     An instruction adds 16 products to 0 one after the other, twice, then both sums to each other
     and to the total (Intel, Instruction Set Extensions Programming Reference, TDPBF16PS).
@@ -75,7 +75,7 @@ def configure(typingctx, shape):
 
 @intrinsic
 def release(typingctx):
-    """Give the tiles back."""
+    """Release the tiles."""
 
     def codegen(context, builder, sig, args):
         _call(builder, "tilerelease")
@@ -88,7 +88,7 @@ def release(typingctx):
 def multiply(typingctx, points, n_columns, panel, starts, scores):
     """Write the scores of ABREAST vectors of points and tiles of centres, a tile each.
 
-    All are addresses or counts (intp).  Columns are pairs; what follows the last fills a tile.
+    All are addresses or counts (intp).  Columns are pairs; padding after the last one fills a tile.
     """
 
     def codegen(context, builder, sig, args):
@@ -107,7 +107,7 @@ def multiply(typingctx, points, n_columns, panel, starts, scores):
                 place = _at(builder, builder.add(start, step), KIB * i)
                 _call(builder, "tileloadd64", _tile(first + i), place, _ROW)
 
-            # Each operand just before the first product that needs it.
+            # Each operand is loaded just before the first product that needs it.
             operand(4, panel, 0)
             for v in abreast:
                 operand(6, points, v)
@@ -143,5 +143,5 @@ def begin():
 
 @subroutine
 def end():
-    """Give the tiles back."""
+    """Release the tiles."""
     release()

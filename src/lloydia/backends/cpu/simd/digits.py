@@ -53,7 +53,7 @@ def _column(builder, parts, j, column, width):
 
 
 def _read_column(builder, load, shape, bits):
-    """Emit the sum of a vector of columns; return its two floats, and which hide a number."""
+    """Emit the sum of a vector of columns; return two floats each, and which begin later."""
     n_parts, n_limbs = shape
     places = digits, seen, high, low, hidden = [
         cgutils.alloca_once(builder, kind)
@@ -63,7 +63,7 @@ def _read_column(builder, load, shape, bits):
         builder.store(place.type.pointee([0] * WIDTH), place)
     shift = splat(builder, bits, _INTEGERS)
     half = splat(builder, builder.shl(_ADDRESS(1), builder.sub(bits, _ADDRESS(1))), _INTEGERS)
-    # Two to the power of -bits: its exponent alone.
+    # Two to the power of -bits, made from its exponent.
     small = builder.shl(builder.sub(_ADDRESS(1023), bits), _ADDRESS(52))
     small = splat(builder, builder.bitcast(small, _DOUBLE), _DOUBLES)
     last = builder.sub(n_limbs, _ADDRESS(1))
@@ -85,7 +85,7 @@ def _read_column(builder, load, shape, bits):
         hides = builder.and_(
             builder.icmp_signed("==", digit, _NOTHING), builder.icmp_signed("!=", before, _NOTHING)
         )
-        # The value of the last turn, which is the first limb, stays.
+        # The last iteration, that of the first limb, decides.
         builder.store(hides, hidden)
         builder.store(builder.or_(before, digit), seen)
         counts = builder.icmp_signed("<", limb, first_limb)

@@ -1,7 +1,7 @@
 """Vector units that multiply pairs of bfloat16: AVX-512, twice the products of float32.
 
-Layouts are those of :mod:`pairs`.  Multiplying the heads alone takes half the time of float32; all
-three products would take more, and are not made.
+Layouts are those of :mod:`pairs`.  Multiplying only the heads takes half the time of float32; all
+three products would take longer than float32, and are not computed.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ UNROLLED_CENTERS = 8
 
 
 def depth_of(n_columns: int) -> int:
-    """Return how many additions a product of so many pairs goes through at most.
+    """Return the largest number of additions that a product of this many pairs goes through.
 
     An instruction adds two products to the total, one after the other (Intel, Instruction Set
-    Extensions Programming Reference, VDPBF16PS); twice as many, whether it rounds or cuts off.
+    Extensions Programming Reference, VDPBF16PS); twice as many, whether it rounds or truncates.
     """
     return 4 * n_columns
 

@@ -1,8 +1,8 @@
 """Framed rows: ``(x - origin) * scale`` in float32, transposed so that a row is in every lane.
 
-If a row's features lie side by side, BLOCK of them are loaded at once and transposed in registers;
-rows that lie end to end and have few features are taken apart by shuffles; otherwise each value is
-gathered.  All three compute the same numbers.
+If a row's features are contiguous, BLOCK of them are loaded at once and transposed in registers;
+contiguous rows of few features are deinterleaved by shuffles; otherwise each value is gathered.
+All three compute the same numbers.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = [
     "prefetch",
 ]
 
-# Up to so many features, rows that lie end to end are taken apart by shuffles.
+# Up to this many features, contiguous rows are deinterleaved by shuffles.
 INTERLEAVED_FEATURES = 4
 
 # Features of a row that are loaded at once.
@@ -55,7 +55,7 @@ def emit_prefetch_line(builder, address):
 
 
 def grown(builder, square, n_features):
-    """Return an upper bound on the squared norm that a float32 sum of `n_features` squares is."""
+    """Return an upper bound on a squared norm from its float32 sum of `n_features` squares."""
     d = builder.sitofp(n_features, FLOAT)
     grow = builder.fadd(FLOAT(1.0), builder.fmul(builder.fadd(d, FLOAT(9.0)), FLOAT(2.0**-22)))
     return builder.fmul(square, splat(builder, grow, VECTOR))
@@ -103,9 +103,9 @@ def gathered(builder, kind, rows, stride, span, frame, out):
 
 
 def transposed(builder, rows):
-    """Turn PIECE vectors of rows into vectors of features, and each part of PIECE lanes alike.
+    """Turn BLOCK vectors of rows into vectors of features, in each part of BLOCK lanes.
 
-    A bit of the lane changes places with that bit of the vector's number, one after the other.
+    Bit by bit, the number of the lane and the number of the vector are exchanged.
     """
     for bit in (1, 2, 4):
         if bit < BLOCK:
@@ -119,8 +119,8 @@ def transposed(builder, rows):
     return rows
 
 
-def turned(builder, kind, rows, n_blocks, frame, out):
-    """Do what :func:`gathered` does for blocks of BLOCK features that lie side by side.
+def transposed_blocks(builder, kind, rows, n_blocks, frame, out):
+    """Do what :func:`gathered` does for blocks of BLOCK contiguous features.
 
     Here `rows` is a list of addresses.
     """
@@ -162,9 +162,9 @@ def prefetch(typingctx, address, size):
 
 
 def axes_of(shape):
-    """Return how many features there are by the type of a shape; 0 where it does not say.
+    """Return the number of features that the type of a shape gives; 0 if it gives none.
 
-    :mod:`scan.group_scores` says what shapes there are.
+    :mod:`scan.group_scores` lists the shapes.
     """
     if isinstance(shape, types.UniTuple):
         return shape.count
@@ -173,7 +173,7 @@ def axes_of(shape):
 
 @intrinsic
 def is_compact(typingctx, X):
-    """Return whether rows lie end to end: a constant of the compiled code."""
+    """Return whether rows are contiguous: a constant of the compiled code."""
 
     def codegen(context, builder, sig, args):
         return ir.Constant(ir.IntType(1), X.layout == "C")
@@ -193,7 +193,7 @@ def is_interleaved(typingctx, shape):
 
 
 def _places(builder, y, squares, g):
-    """Return the addresses of group `g` in two arrays, as compiled code has these."""
+    """Return the addresses of group `g` in two arrays of compiled code."""
     pitch = builder.extract_value(builder.extract_value(y, 6), 0)
     start = builder.ptrtoint(builder.extract_value(y, 4), ADDRESS)
     first = builder.mul(g, ADDRESS(GROUP))
@@ -248,7 +248,7 @@ def frame_group(typingctx, shape, addresses, X, origin, scale, y, squares, g):
 
             if not short:
                 each = [load(builder, table, 8 * i, ADDRESS, 8) for i in range(LANES)]
-                turned(builder, kind, each, n_blocks, (origin, scale), out)
+                transposed_blocks(builder, kind, each, n_blocks, (origin, scale), out)
             rows = load(builder, table, 0, ir.VectorType(ADDRESS, LANES), 8)
             gathered(builder, kind, rows, stride, span, (origin, scale), out)
             square = grown(builder, builder.load(total), n_features)
@@ -260,7 +260,7 @@ def frame_group(typingctx, shape, addresses, X, origin, scale, y, squares, g):
 
 @intrinsic
 def frame_interleaved(typingctx, shape, X, first, origin, scale, y, squares, g):
-    """Do the same for a group of rows of `X` that lie end to end, from row `first` on.
+    """Do the same for a group of contiguous rows of `X`, from row `first` on.
 
     Only for shapes for which :func:`is_interleaved` is true; for others no code is emitted.
     """

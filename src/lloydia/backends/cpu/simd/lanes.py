@@ -4,9 +4,9 @@ Numba has no vector types; these intrinsics emit LLVM IR with vectors of 16 floa
 which are one register of AVX-512, two of AVX, four of NEON.  A kernel handles ROWS rows at a time,
 so that enough sums are in flight to hide the latency of an addition.
 
-Arguments are addresses and counts (intp): `rows` has ROWS rows of `n_features` values, end to
-end; `panel` has a vector of candidates for each feature, `pitch` bytes apart, from a multiple of
-64 bytes on.
+Arguments are addresses and counts (intp): `rows` has ROWS contiguous rows of `n_features` values;
+`panel` has a vector of candidates for each feature, `pitch` bytes apart, from a multiple of 64
+bytes on.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _each_feature(builder, rows, n_features, panel, pitch, kind, sums, add, pref
 
 @intrinsic
 def fetch(typingctx, address, size):
-    """Prefetch some bytes, from an address on, to the second cache."""
+    """Prefetch some bytes, from an address on, to the second-level cache."""
 
     def codegen(context, builder, sig, args):
         address, size = args
@@ -90,7 +90,7 @@ def fetch(typingctx, address, size):
 
 @intrinsic
 def above(typingctx, X, rows, n_features, panel, pitch, starts, first, limits, bits):
-    """Compare the scores of ROWS rows, in the type of `X`, with a limit a row.
+    """Compare the scores of ROWS rows, in the type of `X`, with a limit per row.
 
     A score is the value in `starts` plus the products, fused or not.  Bit j of the row's uint16 in
     `bits`, OUT, is set if the score of candidate j is above the row's limit, or NaN.  The vector is
@@ -113,7 +113,7 @@ def above(typingctx, X, rows, n_features, panel, pitch, starts, first, limits, b
             builder, rows, n_features, panel, pitch, kind, sums,
             lambda x, c, total: builder.call(muladd, [x, c, total]), prefetch_depth=2,
         )  # fmt: skip
-        anew = builder.icmp_signed("==", first, _ADDRESS(0))
+        is_first = builder.icmp_signed("==", first, _ADDRESS(0))
         shift = builder.trunc(first, _SHORT)
         for r in range(ROWS):
             limit = _splat(builder, limits, _BYTES // kind.count * r, kind)
@@ -121,7 +121,7 @@ def above(typingctx, X, rows, n_features, panel, pitch, starts, first, limits, b
             mask = builder.bitcast(over, ir.IntType(kind.count))
             mask = mask if kind.count == 16 else builder.zext(mask, _SHORT)
             to = _pointer(builder, bits, 2 * r, _SHORT)
-            before = builder.select(anew, _SHORT(0), builder.load(to))
+            before = builder.select(is_first, _SHORT(0), builder.load(to))
             builder.store(builder.or_(before, builder.shl(mask, shift)), to)
         return context.get_dummy_value()
 
@@ -132,7 +132,7 @@ def above(typingctx, X, rows, n_features, panel, pitch, starts, first, limits, b
 def products(typingctx, rows, n_features, panel, pitch, out, out_pitch):
     """Write the products, float32, of ROWS rows and a vector of candidates, fused or not.
 
-    Those of a row lie side by side in `out`, `out_pitch` bytes after those of the row before.
+    Those of a row are contiguous in `out`, `out_pitch` bytes after those of the previous row.
     """
     signature = types.void(*[types.intp] * 6)
 
@@ -161,7 +161,7 @@ def products(typingctx, rows, n_features, panel, pitch, out, out_pitch):
 def squares(typingctx, rows, n_features, panel, pitch, out):
     """Write the canonical D of ROWS rows, float64, to an octet of candidates.
 
-    Those of a row lie side by side in `out`, `pitch` bytes after those of the row before.
+    Those of a row are contiguous in `out`, `pitch` bytes after those of the previous row.
     """
     signature = types.void(*[types.intp] * 5)
 

@@ -27,7 +27,7 @@ _DOUBLE = ir.DoubleType()
 _DOUBLES, _INTEGERS = ir.VectorType(_DOUBLE, WIDTH), ir.VectorType(_ADDRESS, WIDTH)
 _BITS = ir.VectorType(ir.IntType(1), WIDTH)
 _LANES = ir.Constant(_INTEGERS, list(range(WIDTH)))
-# The last bit of a sum with this is worth 1.
+# Adding this rounds to an integer: the last bit of the sum is worth 1.
 _SHIFT = ir.Constant(_DOUBLES, [1.5 * 2.0**52] * WIDTH)
 
 
@@ -99,12 +99,12 @@ def _error(builder, a, b, p):
     """Return ``a * b - p`` exactly (Dekker 1971)."""
     factor = ir.Constant(_DOUBLES, [DEKKER] * WIDTH)
 
-    def half_squares(x):
+    def split(x):
         large = builder.fmul(x, factor)
         high = builder.fsub(large, builder.fsub(large, x))
         return high, builder.fsub(x, high)
 
-    (a_high, a_low), (b_high, b_low) = half_squares(a), half_squares(b)
+    (a_high, a_low), (b_high, b_low) = split(a), split(b)
     error = builder.fsub(builder.fmul(a_high, b_high), p)
     error = builder.fadd(error, builder.fmul(a_high, b_low))
     error = builder.fadd(error, builder.fmul(a_low, b_high))
@@ -117,10 +117,10 @@ def _move(builder, value, limbs, grid, clusters):
     pitch, new, old, column = clusters
     off = builder.add(old, column)
     first, end = limbs
-    rest = cgutils.alloca_once_value(builder, value)
+    remainder = cgutils.alloca_once_value(builder, value)
     nothing = ir.Constant(_DOUBLES, [0.0] * WIDTH)
     with cgutils.for_range(builder, end, start=first) as loop:
-        value = builder.load(rest)
+        value = builder.load(remainder)
         rounded = builder.fadd(builder.fmul(value, inverse), _SHIFT)
         rounded = builder.fsub(rounded, _SHIFT)
         integer = builder.fptosi(rounded, _INTEGERS)
@@ -134,13 +134,13 @@ def _move(builder, value, limbs, grid, clusters):
         with builder.if_then(builder.icmp_signed("!=", old, _ADDRESS(0))):
             change(off, builder.sub)
         value = builder.fsub(value, builder.fmul(rounded, quantum))
-        builder.store(builder.fmul(value, steps), rest)
+        builder.store(builder.fmul(value, steps), remainder)
         some = builder.bitcast(builder.fcmp_unordered("!=", value, nothing), ir.IntType(WIDTH))
         with builder.if_then(builder.icmp_unsigned("==", some, ir.IntType(WIDTH)(0))):
             loop.do_break()
 
 
-def _move_piece(builder, kind, first, row, grid, recover, clusters):
+def _move_columns(builder, kind, first, row, grid, recover, clusters):
     """Move WIDTH columns of a row, the `first` and those after it."""
     address, stride, d, weight = row
     n_limbs, pitch, new, old = clusters
@@ -170,7 +170,7 @@ def _number(builder, table, index):
 
 
 def _listed(builder, table, index, kind, otherwise):
-    """Return an entry of 8 bytes, or something else if there is no table: its address is 0."""
+    """Return an 8-byte entry of a table, or `otherwise` if its address is 0: there is no table."""
     out = cgutils.alloca_once(builder, kind)
     builder.store(otherwise, out)
     with builder.if_then(builder.icmp_signed("!=", table, _ADDRESS(0))):
@@ -189,9 +189,9 @@ def move_rows(
     X : ndarray (n, d)
     first, listed, count
         The list: int32 at the address `listed`, to be added to `first`.
-    rows : address of the rows' numbers, int64, or 0: what is listed are numbers
+    rows : address of int64 by list entry, the rows' numbers, or 0: the entries are these numbers
     weights : address of float64 by row, or 0: all 1
-    fresh : address of int32 by what is listed, without `first`
+    fresh : address of int32 by list entry, without `first`
     labels : address of int32 by row, the old clusters (-1 for none); overwritten
     touched : address of bytes by cluster
     grid : (scale, quantum, inverse, step, recover)
@@ -246,11 +246,11 @@ def move_rows(
             row = builder.add(data, builder.mul(row, pitches[0]))
             values = (row, pitches[1], d, _splat(builder, weight))
             clusters = (n_limbs, limb_pitch, to, builder.select(joins, zero, off))
-            _move_piece(builder, kind, zero, values, grid, recover, clusters)
+            _move_columns(builder, kind, zero, values, grid, recover, clusters)
             n_more = builder.udiv(d, _ADDRESS(WIDTH))
-            with cgutils.for_range(builder, n_more) as piece:
-                column = builder.mul(builder.add(piece.index, one), _ADDRESS(WIDTH))
-                _move_piece(builder, kind, column, values, grid, recover, clusters)
+            with cgutils.for_range(builder, n_more) as block:
+                column = builder.mul(builder.add(block.index, one), _ADDRESS(WIDTH))
+                _move_columns(builder, kind, column, values, grid, recover, clusters)
         return context.get_dummy_value()
 
     return signature, codegen

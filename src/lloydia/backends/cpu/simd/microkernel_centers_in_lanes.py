@@ -69,7 +69,7 @@ def _scan_panel(nv: int):
 
     All arguments are addresses or counts (intp): MR rows of `n_features`; the panel; where the
     scores start (minus half the squared norms); the lanes' best two and their vectors; and the
-    number of the panel's first vector.  Number 0 starts the lanes anew.
+    number of the panel's first vector.  Number 0 ignores the old best two.
     """
     signature = types.void(*[types.intp] * 8)
 
@@ -105,13 +105,13 @@ def _scan_panel(nv: int):
         numbers = [
             _splat(builder, builder.add(base, ir.Constant(_INT, v)), _IVECTOR) for v in range(nv)
         ]
-        anew = builder.icmp_signed("==", number, _constant(0))
+        is_first = builder.icmp_signed("==", number, _constant(0))
         lowest = ir.Constant(_VECTOR, [LOWEST_SCORE] * LANES)
         for r in range(MR):
             offset = _constant(_BYTES * r)
-            best = builder.select(anew, lowest, _load(builder, first, offset, _VECTOR, align))
+            best = builder.select(is_first, lowest, _load(builder, first, offset, _VECTOR, align))
             second_score = builder.select(
-                anew, lowest, _load(builder, second, offset, _VECTOR, align)
+                is_first, lowest, _load(builder, second, offset, _VECTOR, align)
             )
             index = _load(builder, which, offset, _IVECTOR, align)
             for v in range(nv):
@@ -131,7 +131,7 @@ def _scan_panel(nv: int):
     return signature, codegen
 
 
-# Kernels on disk find an intrinsic by its name, so each has a definition of its own.
+# Kernels on disk find an intrinsic by its name, so each has its own definition.
 @intrinsic
 def scan_one(typingctx, rows, n_features, panel, half_squares, first, second, which, number):
     """Score MR rows against a panel of one vector and fold the scores into their best two."""

@@ -1,10 +1,10 @@
 """The microkernel for few features: a row in every lane, which stays in registers.
 
-A centre takes d multiply-adds and two and a half more operations, where a scan that writes names
-into the scores takes four and a half.  Two sets of maxima are kept: of each *place* in a panel,
-over all panels, and the largest two of all *panels*, over their places.  The best centre is where
-the best place and the best panel cross.  The second best differs from it in its place or in its
-panel, so it is the larger of the second best place and of the second best panel.
+A centre takes d multiply-adds and 2.5 more operations; a scan that writes indices into the scores
+takes 4.5 more.  Two sets of maxima are kept: of each *place* in a panel, over all panels, and the
+largest two of all *panels*, over their places.  The best centre is where the best place and the
+best panel cross.  The second best differs from it in its place or in its panel, so it is the larger
+of the second best place and of the second best panel.
 
 Crossing them takes as long as a dozen centres, so up to SEQUENTIAL_CENTERS are scored one after the
 other, three vectors of rows at a time: d multiply-adds and five operations a centre.
@@ -36,7 +36,7 @@ from lloydia.backends.cpu.simd.microkernel_rows_in_lanes import (
 
 __all__ = ["LOW_DIM", "SEQUENTIAL_CENTERS", "scan_low_dim", "scan_sequential"]
 
-# These scans are used up to LOW_DIM features; up to so many centres are scored one after the other.
+# These scans are used up to LOW_DIM features; up to SEQUENTIAL_CENTERS are scored in sequence.
 LOW_DIM, SEQUENTIAL_CENTERS = 8, 12
 
 
@@ -58,7 +58,7 @@ def two_largest(builder, a, b):
 def scan_low_dim(builder, d, y, panels, half_squares, n_panels, best, second, which):
     """Emit the scan of a vector of rows; `which` receives the centre of the best score.
 
-    No score holds a name here.  The `d` features and all results stay in registers; the other
+    No score holds an index here.  The `d` features and all results stay in registers; the other
     arguments are addresses, and the number of panels.
     """
     muladd = multiply_add(builder)

@@ -59,7 +59,7 @@ BYTES = 4 * LANES
 
 
 def load(builder, address, offset, kind, align):
-    """Return what is at an address."""
+    """Return the value at an address."""
     pointer = builder.inttoptr(
         builder.add(address, ir.Constant(ADDRESS, offset)), kind.as_pointer()
     )
@@ -100,30 +100,30 @@ def smaller(builder, a, b):
     return _extreme(builder, "minnum", a, b)
 
 
-def fold(builder, scores, width, number, anew, best, second, which):
-    """Fold vectors of scores, one a centre, into the best two; return the new three.
+def fold(builder, scores, width, number, is_first, best, second, which):
+    """Fold vectors of scores, one per centre, into the best two; return the new three.
 
-    `width`, a power of two, is how many centres a `which` stands for.  If `anew` is true, the old
-    values are ignored.  The scores are compared in a tree, not in a chain, so that latencies
+    `width`, a power of two, is how many centres a `which` stands for.  If `is_first` is true, the
+    old values are ignored.  The scores are compared in a tree, not in a chain, so that latencies
     overlap.
     """
     lowest = ir.Constant(VECTOR, [LOWEST_SCORE] * LANES)
-    before = builder.select(anew, lowest, best)
-    masked_store = ir.Constant(IVECTOR, [-width] * LANES)
-    named = []
+    before = builder.select(is_first, lowest, best)
+    mask = ir.Constant(IVECTOR, [-width] * LANES)
+    indexed = []
     for r, score in enumerate(scores):
-        score_bits = builder.and_(builder.bitcast(score, IVECTOR), masked_store)
-        name = ir.Constant(IVECTOR, [r] * LANES)
-        named.append(builder.bitcast(builder.or_(score_bits, name), VECTOR))
+        score_bits = builder.and_(builder.bitcast(score, IVECTOR), mask)
+        index = ir.Constant(IVECTOR, [r] * LANES)
+        indexed.append(builder.bitcast(builder.or_(score_bits, index), VECTOR))
     pairs = [
-        (larger(builder, a, b), smaller(builder, a, b)) for a, b in zip(named[::2], named[1::2])
+        (larger(builder, a, b), smaller(builder, a, b)) for a, b in zip(indexed[::2], indexed[1::2])
     ]
-    pairs.append((before, builder.select(anew, lowest, second)))
+    pairs.append((before, builder.select(is_first, lowest, second)))
     while len(pairs) > 1:
         (a, a_second), (b, b_second) = pairs.pop(0), pairs.pop(0)
         loser = smaller(builder, a, b)
-        residual = larger(builder, a_second, b_second)
-        pairs.append((larger(builder, a, b), larger(builder, loser, residual)))
+        runner_up = larger(builder, a_second, b_second)
+        pairs.append((larger(builder, a, b), larger(builder, loser, runner_up)))
     best, second = pairs[0]
     changed = builder.fcmp_unordered("!=", best, before)
     return best, second, builder.select(changed, splat(builder, number, IVECTOR), which)
@@ -182,7 +182,7 @@ def scan_panel(builder, deep, y, n_features, panel, half_squares, best, second, 
     the second half of a panel is padding, which its starts show, only the first half is scored, and
     so on.
     """
-    anew = builder.icmp_signed("==", number, ir.Constant(ADDRESS, 0))
+    is_first = builder.icmp_signed("==", number, ir.Constant(ADDRESS, 0))
     name = builder.trunc(number, INT)
 
     def look_at(width):
@@ -195,7 +195,7 @@ def scan_panel(builder, deep, y, n_features, panel, half_squares, best, second, 
                 load(builder, which, at, IVECTOR, BYTES),
             )
             scores = [builder.load(total[r, v]) for r in range(width)]
-            new = fold(builder, scores, PANEL, name, anew, *old)
+            new = fold(builder, scores, PANEL, name, is_first, *old)
             for value, address in zip(new, (best, second, which)):
                 store(builder, value, address, at)
 
@@ -215,7 +215,7 @@ def scan_panel(builder, deep, y, n_features, panel, half_squares, best, second, 
 
 
 def depth_of(n_features: int) -> int:
-    """Return how many additions a product goes through at most in the scan of a panel."""
+    """Return the largest number of additions that a product goes through in the scan of a panel."""
     return n_features if n_features <= DEEP else DEPTH + -(-n_features // DEPTH)
 
 

@@ -55,7 +55,7 @@ def compiled_for(unit: str) -> bool:
 
 
 def _split(with_tails: bool):
-    """Return the code that writes heads and tails of a vector of rows, or the heads alone."""
+    """Return the code that writes heads and tails of a vector of rows, or only the heads."""
     half = ir.Constant(IVECTOR, [0x8000] * LANES)
     high = ir.Constant(IVECTOR, [-0x10000] * LANES)
     shift = ir.Constant(IVECTOR, [16] * LANES)
@@ -69,7 +69,7 @@ def _split(with_tails: bool):
         total = cgutils.alloca_once_value(builder, ir.Constant(VECTOR, [0.0] * LANES))
         with cgutils.for_range(builder, n_pairs) as loop:
             pair = builder.add(y, builder.mul(loop.index, ir.Constant(ADDRESS, 8 * GROUP)))
-            half_squares = []
+            parts_of_pair = []
             for offset in (0, 4 * GROUP):
                 value = load(builder, pair, offset, VECTOR, BYTES)
                 head = rounded(builder, value)
@@ -79,8 +79,8 @@ def _split(with_tails: bool):
                     residual = builder.bitcast(tail, VECTOR)
                 square = builder.fmul(residual, residual)
                 builder.store(builder.fadd(builder.load(total), square), total)
-                half_squares.append((head, tail))
-            head, tail = (builder.or_(builder.lshr(a, shift), b) for a, b in zip(*half_squares))
+                parts_of_pair.append((head, tail))
+            head, tail = (builder.or_(builder.lshr(a, shift), b) for a, b in zip(*parts_of_pair))
             after = builder.add(n_head_pairs, loop.index)
             parts = [(head, loop.index)]
             if with_tails:
@@ -99,7 +99,7 @@ def _split(with_tails: bool):
     return types.void(*[types.intp] * 5), codegen
 
 
-# Kernels on disk find an intrinsic by its name, so each has a definition of its own.
+# Kernels on disk find an intrinsic by its name, so each has its own definition.
 @intrinsic
 def split_points(typingctx, y, n_pairs, n_head_pairs, out, residuals):
     """Write the tiles of one vector of rows; all are addresses or counts (intp).
@@ -111,7 +111,7 @@ def split_points(typingctx, y, n_pairs, n_head_pairs, out, residuals):
     n_head_pairs : int
         The column that the tails begin at.
     out : OUT
-        Columns of no feature keep their values.
+        Columns without a feature are not written.
     residuals : OUT
         The squared norms of the tails.
     """
@@ -120,7 +120,7 @@ def split_points(typingctx, y, n_pairs, n_head_pairs, out, residuals):
 
 @intrinsic
 def split_bf16_heads(typingctx, y, n_pairs, n_head_pairs, out, residuals):
-    """Write the heads alone; `residuals` receives the squared norms of the rest, ``|y - h|**2``."""
+    """Write only the heads; `residuals` receives their squared errors, ``|y - h|**2``."""
     return _split(with_tails=False)
 
 
@@ -133,7 +133,7 @@ def fold_tiles(typingctx, scores, best, second, which, number):
 
     def codegen(context, builder, sig, args):
         scores, best, second, which, number = args
-        anew = builder.icmp_signed("==", number, ir.Constant(ADDRESS, 0))
+        is_first = builder.icmp_signed("==", number, ir.Constant(ADDRESS, 0))
         first = builder.trunc(builder.mul(number, ir.Constant(ADDRESS, ABREAST)), INT)
         for v in range(ABREAST):
             at = BYTES * v
@@ -146,7 +146,7 @@ def fold_tiles(typingctx, scores, best, second, which, number):
                 place = KIB * (ABREAST * c + v)
                 rows = [load(builder, scores, place + 64 * r, VECTOR, BYTES) for r in range(TILE)]
                 name = builder.add(first, ir.Constant(INT, c))
-                fresh = anew if c == 0 else ir.Constant(ir.IntType(1), 0)
+                fresh = is_first if c == 0 else ir.Constant(ir.IntType(1), 0)
                 state = fold(builder, rows, len(rows), name, fresh, *state)
             for value, address in zip(state, (best, second, which)):
                 store(builder, value, address, at)

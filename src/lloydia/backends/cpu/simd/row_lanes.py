@@ -1,8 +1,8 @@
-"""Canonical distances of rows to centres of their own: a row in every lane.
+"""The canonical distance of each row to one centre: a row in every lane.
 
 D is a sum in feature order, a chain in which each addition waits for the one before; LANES rows are
 as many chains in a vector.  The squares of BLOCK features are computed row by row and transposed in
-registers; the features that are left over are gathered.
+registers; the remaining features are gathered.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def _square(builder, x, c):
 
 
 def _add_blocks(builder, kind, rows, centers, n_blocks, total):
-    """Add the squares of pieces of features that lie side by side; lists of addresses."""
+    """Add the squares of blocks of contiguous features; rows and centres are addresses."""
     run, wide = ir.VectorType(kind, BLOCK), ir.VectorType(DOUBLE, BLOCK)
     size = 8 if kind == DOUBLE else 4
     both = ir.Constant(ir.VectorType(INT, LANES), list(range(LANES)))
@@ -65,10 +65,11 @@ def _gathered(builder, kind, addresses, offset):
 
 @intrinsic
 def add_squares(typingctx, X, rows, centers, stride, n_features, D):
-    """Write the D of LANES rows of `X` to `D`, each to a centre of its own, float64.
+    """Write the D of LANES rows of `X`, each to one of LANES centres, to `D`, float64.
 
-    `rows` and `centers` point to LANES addresses of first values, of rows and of centres, whose
-    values lie side by side; `stride` is the bytes from one value of a row to the next.
+    `rows` and `centers` point to LANES addresses of first values, of rows and of centres; the
+    values of a centre are contiguous, and `stride` is the bytes from one value of a row to the
+    next.
     """
     signature = types.void(X, *[types.intp] * 5)
     kind = ir.FloatType() if X.dtype == types.float32 else DOUBLE

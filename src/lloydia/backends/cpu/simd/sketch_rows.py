@@ -1,7 +1,7 @@
 """Which rows of a group may be near a candidate: integer products of bytes, a row in every lane.
 
 A group is GROUP rows, ``[four columns][row]``, four unsigned bytes in 32 bits.  A candidate is its
-signed bytes side by side.  Processors with VNNI add four products to a sum in one instruction; the
+signed bytes, contiguous.  Processors with VNNI add four products to a sum in one instruction; the
 others multiply pairs of 16-bit numbers.
 """
 
@@ -21,12 +21,12 @@ LANES, VECTORS = 16, 2
 GROUP = LANES * VECTORS
 
 # Candidates and vectors of rows whose sums are kept in registers at a time.  With 512 bits, all of
-# a group's are, so that rows are read once; the last FEW candidates or fewer go by themselves.
+# a group's are, so that rows are read once; the last FEW candidates or fewer are summed separately.
 WIDE = get_host_cpu_features().get("avx512f")
 FEW = 4
 CANDIDATES, ABREAST = (2 * FEW, VECTORS) if WIDE else (FEW, 1)
 
-# Bits of a hit below the number of its row: one a candidate.
+# Bits of a hit below the number of its row: one per candidate.
 NUMBER = 16
 
 _BYTES = 4 * LANES
@@ -57,7 +57,7 @@ def _vnni_dot(builder, total, unsigned, signed):
 
 
 def _portable_dot(builder, total, unsigned, signed):
-    """Do it on any processor, by products of pairs of 16-bit numbers."""
+    """Return the same on any processor, by products of pairs of 16-bit numbers."""
     wide = ir.VectorType(_INT, 2 * LANES)
     eight, low = (ir.Constant(_SHORTS, [v] * 2 * LANES) for v in (8, 0xFF))
     nothing = ir.Constant(wide, ir.Undefined)

@@ -1,7 +1,7 @@
 """One assignment by each algorithm, as a step to be applied to every block of rows.
 
 A step assigns the rows ``start`` to ``stop``, moves those that changed in its thread's sums, and
-returns how many did.  Each algorithm's is in a file of its own, imported when it is first used:
+returns how many did.  Each algorithm has its own module, imported when it is first used:
 :mod:`lloyd`, :mod:`hamerly`, :mod:`exponion`, :mod:`elkan`, :mod:`yinyang`, :mod:`filtering`.
 :mod:`drift` bounds how far centres moved.
 """
@@ -56,7 +56,7 @@ class AssignedRun(ScanState, Protocol):
     last : bool
         Whether rows are assigned for the last time: sums then stay as they are.
     labels_in_tiles : bool
-        Whether `bounds` has labels, in the order of the tiles, that `assigned` has not.
+        Whether `bounds` has newer labels than `assigned`, in the order of the tiles.
     """
 
     bounds: Any
@@ -81,6 +81,6 @@ class AssignedRun(ScanState, Protocol):
 def maker(algorithm: str) -> Callable[[AssignedRun, NDArray, Tally], Step]:
     """Return the function that makes the steps of an algorithm.
 
-    It takes the run, the centres of the assignment before, and where to count.
+    It takes the run, the centres of the previous assignment, and the tally of counts.
     """
     return getattr(load(f"lloydia.backends.cpu.steps.{algorithm}"), algorithm)

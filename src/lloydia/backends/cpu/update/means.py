@@ -35,7 +35,7 @@ def finish(
     touched : IN/OUT, ndarray (n_threads, k or more), bool
         Whether a thread changed a cluster's sums since its centre was computed; False afterwards.
     bits : int
-        Bits a limb.
+        Bits per limb.
     powers : IN, ndarray (d + 1,), float64
         ``2.0**exponents`` of the grid.
     double : bool

@@ -1,7 +1,7 @@
 """The integers of :mod:`lloydia.exact.sums`, row by row.
 
 A row that changes cluster is subtracted from the old one's sums and added to the new one's,
-exactly.  Every thread has sums of its own, and their total does not depend on which thread added a
+exactly.  Every thread has its own sums, and their total does not depend on which thread added a
 row.  One thread may subtract what another added, so a thread's sums wrap around modulo ``2**64``;
 the total does not.
 """
@@ -83,7 +83,7 @@ def rounded(y):
 
 @subroutine(inline="always")
 def list_changed(rows, start, stop, fresh, first, labels, changed):
-    """List the entries from `start` to `stop` whose label changes, less `start`; return how many.
+    """List the entries from `start` to `stop` whose label changes, minus `start`; return how many.
 
     The label of entry p is ``fresh[p - first]``.
     """
@@ -196,7 +196,7 @@ def add_value(sums, limb, f, old, new, remainder, quantum, inverse, step):
 
 @subroutine(inline="always")
 def split_limb(remainder, step):
-    """Return the integer nearest to ``rest * step``, and what is left."""
+    """Return the integer nearest to ``remainder * step``, and the new remainder."""
     scaled = remainder * step
     v = np.rint(scaled)
     return np.int64(v), scaled - v
