@@ -1,4 +1,4 @@
-"""Tensors that are parts of one allocation, which are cut out when they are first used.
+"""Tensors that are parts of one allocation; each is created when it is first used.
 
 Most launches are repeated from records (:mod:`relocation`), which need only the address of an
 arena, not its parts.
@@ -49,7 +49,7 @@ def aligned(size: int, alignment: int = ALIGNED) -> int:
 
 
 def offsets_of_parts(first: int = 0, alignment: int = ALIGNED, **parts: Kind) -> Offsets:
-    """Return the offsets of parts that follow each other, from an offset on."""
+    """Return the offsets of consecutive parts, from an offset on."""
     sizes = [dtype.itemsize * prod(shape) for dtype, shape in parts.values()]
     *begins, size = accumulate((aligned(size, alignment) for size in sizes), initial=first)
     return dict(zip(parts, zip(begins, sizes, parts.values()))), size

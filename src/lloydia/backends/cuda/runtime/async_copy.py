@@ -24,7 +24,7 @@ UNTIMED = 2
 
 
 class PinnedSlot:
-    """Pinned memory on the host, and an event, both used again and again.
+    """Pinned memory on the host, and an event; both are reused.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class PinnedSlot:
         event = c_int64()
         refuse(driver().cuEventCreate(byref(event), UNTIMED), "make an event")
         self.event, self.device, self.free = event.value, device, free
-        # Whether a copy to the slot was queued, or is being queued, that has not been waited for.
+        # Whether a copy to the slot was queued, or is being queued, and was not waited for.
         self.taken = False
 
     @staticmethod

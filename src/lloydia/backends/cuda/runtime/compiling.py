@@ -1,7 +1,7 @@
 """Compilation of kernels by several threads.
 
-Most of it leaves Python's lock free: Triton's passes, LLVM and ptxas.  The translation of a
-kernel's source does not: it is Python, and some 2 s of a first fit.  One thread at a time
+Most of it runs without Python's lock: Triton's passes, LLVM and ptxas.  The translation of a
+kernel's source holds it: it is Python, and some 2 s of a first fit.  One thread at a time
 translates, so that the passes of its kernel begin early and run while the next thread translates.
 """
 
@@ -58,8 +58,9 @@ def compiled_now(kernel: Any, args: tuple, options: dict, device: int) -> Loaded
 def hash_callees_first(function: Any) -> None:
     """Hash a kernel, after all functions that it calls.
 
-    Triton finds kernels on disk by this hash.  It has the constants of those called functions only
-    that were hashed before, so that it would depend on which kernels a process compiles first.
+    Triton finds kernels on disk by this hash.  It includes the constants of called functions only
+    if these were hashed before: without this order it would depend on which kernels a process
+    compiles first.
     """
     if id(function) in _hashed:
         return
@@ -81,7 +82,7 @@ def called_by(function: Any) -> list[Any]:
 def length_of(kernel: Any) -> int:
     """Return how many characters a kernel has, with those of the functions that it calls.
 
-    What takes long to compile has many.
+    Longer kernels take longer to compile.
     """
     found, left = {id(kernel): kernel}, [kernel]
     while left:
@@ -140,7 +141,7 @@ def compilers() -> Compilers:
     keep_warning_filters()
     translate_one_at_a_time()
     out = Compilers(min(MAX_THREADS, len(os.sched_getaffinity(0))))
-    # What all threads need, once: a digest of Triton's files, and its driver, part of which is
+    # Done once for all threads: a digest of Triton's files, and its driver, part of which is
     # compiled.
     digest = out.submit(triton_key)
     drivers.active.get_current_device()
@@ -150,7 +151,7 @@ def compilers() -> Compilers:
 
 
 def keep_warning_filters() -> None:
-    """Have Triton leave the filters of warnings alone.
+    """Keep Triton from changing the filters of warnings.
 
     Before 3.9 it changes and restores them at each node of a kernel's source, for warnings that no
     supported version of Python gives there.  They belong to the process: threads that do so at once

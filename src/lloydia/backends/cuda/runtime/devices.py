@@ -89,7 +89,7 @@ def find_several(device: str, X: Any) -> list[str]:
 
 
 def _check_there(device: str, number: int) -> None:
-    """Refuse GPUs of another maker, a device without this GPU, and one that is captured."""
+    """Refuse GPUs of another maker, a GPU that is not there, and one that captures a graph."""
     if torch.version.hip is not None and not INTERPRETED:
         raise ValueError(
             f"{option('device', device)} needs an NVIDIA GPU, and this PyTorch is built for AMD's "
@@ -162,9 +162,9 @@ def check_memory(needed: int, device: torch.device) -> None:
 
 
 def free_bytes(device: torch.device, needed: int) -> int:
-    """Return the bytes that this process can still get, or at least that `needed` are free.
+    """Return the bytes that this process can still allocate.
 
-    A recent answer is used again if it was plenty.
+    A recent answer is reused if it was much larger than `needed`.
 
     If the driver has too little, torch's unused reserve counts as well.  The result respects
     ``torch.cuda.set_per_process_memory_fraction``.

@@ -1,8 +1,8 @@
-"""The forms of kernels: each is compiled once, when it is launched first or ahead of that.
+"""The forms of kernels: each is compiled once, at its first launch or before.
 
-Triton compiles a kernel anew for other types, constants and options, for addresses that are not
+Triton compiles a kernel again for other types, constants and options, for addresses that are not
 multiples of 16 bytes, and for some integers.  What a launch depends on is its *form*.  All forms of
-some work are compiled side by side if the work is rehearsed first: then its launches are collected
+some work are compiled in parallel if the work is rehearsed first: its launches are then collected
 instead of queued.
 """
 
@@ -46,7 +46,7 @@ class Form(NamedTuple):
     def load(self, device: int) -> LoadedKernel:
         """Compile it, or find it on disk, and load it on the GPU with this number.
 
-        What is compiled for one GPU is found on disk for the others, which wait for it.
+        A kernel that is compiled for one GPU is found on disk for the others, which wait for it.
         """
         with _compiling.setdefault((id(self.kernel), self.key), Lock()):
             kernel = compiled_now(self.kernel, self.args, self.options, device)
@@ -126,7 +126,7 @@ def compile_together(forms: Forms, devices: Iterable[int]) -> None:
 
 @contextmanager
 def at_first(begin: Callable[[], None]) -> Iterator[None]:
-    """In this context, call `begin` when a launch needs a kernel that nothing has asked for."""
+    """In this context, call `begin` when a launch needs a kernel that is not being compiled yet."""
     token = _at_first.set(begin)
     try:
         yield

@@ -16,10 +16,10 @@ HOPPER = 9
 
 @cache
 def has_gluon(device: torch.device) -> bool:
-    """Return whether a device and Triton are what that kernel is for."""
+    """Return whether a device and Triton can run that kernel."""
     if device.type == "cpu" or not finds_nvidia():
         return False
-    # Rows without numbers stand for rows on the current device.
+    # Rows on the device "meta" stand for rows on the current device.
     here = None if device.type == "meta" else device
     return fits_triton(torch.cuda.get_device_capability(here))
 

@@ -92,7 +92,7 @@ class LaunchConfigs:
         return LaunchConfigs(ConfigTable(table), values, (self.keep_alive, other.keep_alive))
 
     def subset(self, configs: ConfigTable) -> LaunchConfigs:
-        """Return some of these launches, given their part of the table."""
+        """Return those of these launches that are in a part of the table."""
         return LaunchConfigs(configs, self.values, self.keep_alive, self.address)
 
     def queue(self, stream: int, times: int = 1) -> None:

@@ -19,7 +19,7 @@ __all__ = ["FIELDS", "compiled"]
 # Numbers of a launch: its attribute, the kernel, the programs along three axes, the threads of a
 # program, its shared memory, and the position of its first parameter.
 FIELDS = 8
-# A parameter is as long as this, or shorter and then at its beginning.
+# Bytes of a slot, at the beginning of which a parameter lies.
 SLOT = 8
 
 LONG, SHORT = ir.IntType(64), ir.IntType(32)
@@ -95,13 +95,13 @@ def number_at(builder: ir.IRBuilder, base: ir.Value, i: ir.Value) -> ir.Value:
 
 
 def pointer(builder: ir.IRBuilder, base: ir.Value, i: ir.Value) -> ir.Value:
-    """Return it as a pointer."""
+    """Return this address as a pointer."""
     return builder.inttoptr(number_at(builder, base, i), LONG.as_pointer())
 
 
 @contextmanager
 def each(builder: ir.IRBuilder, count: ir.Value) -> Iterator[ir.Value]:
-    """Have what is built in this context done for each i from 0 to `count`, exclusive."""
+    """Repeat the code that is built in this context for each i from 0 to `count`, exclusive."""
     before = builder.block
     body, after = (builder.append_basic_block(name) for name in ("body", "after"))
     builder.cbranch(builder.icmp_signed(">", count, LONG(0)), body, after)

@@ -93,7 +93,7 @@ def shared_memory(device: torch.device) -> int:
 
 
 def properties_of(device: torch.device) -> Any:
-    """Return what PyTorch says of a GPU; for rows that are nowhere, of the current one."""
+    """Return PyTorch's properties of a GPU; for the device "meta", those of the current GPU."""
     return torch.cuda.get_device_properties(None if device.type == "meta" else device)
 
 
@@ -115,7 +115,7 @@ def next_power(n: int, least: int = 1) -> int:
 def given(x: torch.Tensor | None, other: torch.Tensor) -> tuple[torch.Tensor, int]:
     """Return a tensor and 1; where there is none, another tensor of its type, and 0.
 
-    A kernel has one form for both if it takes these two; for None it would have one of its own.
+    With these two arguments a kernel has one form for both cases; None would need another form.
     """
     return (other, 0) if x is None else (x, 1)
 
@@ -229,7 +229,7 @@ def launch_by_key(
 ) -> None:
     """Queue a kernel whose compiled form is looked up by a key, without looking at its arguments.
 
-    `key` determines the compiled form.  Addresses that the key says nothing about are multiples of
+    `key` determines the compiled form.  Addresses that the key does not determine are multiples of
     16 bytes.
     """
     places = [a.data_ptr() if isinstance(a, torch.Tensor) else a for a in args]

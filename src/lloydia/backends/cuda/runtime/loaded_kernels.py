@@ -1,7 +1,7 @@
-"""Compiled kernels that the driver has loaded, and how one is launched by itself.
+"""Compiled kernels that the driver has loaded, and how one of them is launched.
 
-Triton compiles a launcher in C for each kernel: 0.3 s each with Triton 3.6, besides the kernel.  So
-kernels are loaded by Triton, and launched by the driver.
+Triton compiles a launcher in C for each kernel: 0.3 s each with Triton 3.6, in addition to the
+kernel.  So kernels are loaded by Triton, and launched by the driver.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class LoadedKernel:
 
     @property
     def ptx(self) -> str:
-        """What was assembled."""
+        """The PTX code of the kernel."""
         return self.compiled.asm["ptx"]
 
     @cached_property
@@ -84,7 +84,7 @@ class LoadedKernel:
 
     @cached_property
     def plain(self) -> bool:
-        """Whether numbers are all that a launch needs."""
+        """Whether a launch needs only numbers."""
         about = self.metadata
         scratch = about.global_scratch_size or about.profile_scratch_size
         return not (scratch or about.launch_pdl or about.num_ctas != 1) and all(

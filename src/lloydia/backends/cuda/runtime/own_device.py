@@ -33,7 +33,7 @@ def on(name: str) -> AbstractContextManager:
 
 
 def on_own_device(part: T) -> T:
-    """Have the public methods of a class run on the GPU that is its attribute `device`."""
+    """Make the public methods of a class run on the GPU of its attribute `device`."""
     own: Any = part
     for name in dir(own):
         method = getattr(own, name)

@@ -1,9 +1,9 @@
-"""Work that is queued again and again in the same memory: its launches are recorded once.
+"""Work that is queued repeatedly in the same memory: its launches are recorded once.
 
 To launch a kernel by its name takes the host as long as a small kernel takes the device, since the
 types of all arguments are looked up.  So the first time work is done by name and its launches are
 recorded, and later they are repeated.  If the same work was done before in other memory, its
-launches are known the first time already (:mod:`relocation`).
+launches are known from the start (:mod:`relocation`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["Recording"]
 
 
 class Recording:
-    """A recording of work that is done again and again.
+    """A recording of work that is done repeatedly.
 
     It holds addresses and numbers: the work must launch the same kernels on the same tensors each
     time, all of them by :func:`~lloydia.backends.cuda.runtime.launching.launch`, and do nothing
@@ -70,7 +70,7 @@ class Recording:
             self.times += times
             return
         if self.times == 0:
-            # Noted once all went well: nothing is launched twice.
+            # Stored only after all of it succeeded, so that nothing is launched twice.
             if buffer_map is None:
                 self.set(configs_of(noted(work)))
             else:

@@ -1,4 +1,4 @@
-"""Recorded launches that are repeated in other memory: a fit of a known shape prepares nothing.
+"""Recorded launches that are repeated in other memory, for later fits of the same shape.
 
 The kernels that a fit launches, and their arguments, follow from the shape and the types of its
 data (the key), except for addresses.  The first fit with a key launches each kernel by its name,
@@ -6,11 +6,10 @@ and its launches are noted.  Each pointer among their parameters is then written
 offset in it, as a linker writes a relocation: this is a :class:`Relocation`.  A later fit with the
 same key passes its own buffers in the same order (a :class:`BufferMap`).  One addition of arrays
 gives all parameters, and one call queues all launches (:mod:`launch_configs`).  If its buffers have
-the addresses of an earlier fit, as freed memory that is used again has, the addition is left out,
-too.  Scratch, which nothing but the launches uses, is allocated as one buffer whose zeros are
-zeroed.
-Where kernels are interpreted nothing is recorded, and the switch `recorded_launches`
-(:mod:`lloydia.backends.cuda.options`) turns recording off.
+the addresses of an earlier fit, as freed memory that is used again has, the addition is skipped as
+well.  Scratch, which only the launches use, is allocated as one buffer, in which the parts that
+begin as zeros are zeroed.  Where kernels are interpreted nothing is recorded, and the switch
+`recorded_launches` (:mod:`lloydia.backends.cuda.options`) turns recording off.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ __all__ = [
     "tensors_of",
 ]
 
-# Zeroed bytes of a run that scratch may use: enough for what mostly begins with zeros.
+# Zeroed bytes of a run that scratch may use: enough for most scratch that begins with zeros.
 ZEROED_BYTES = 1 << 15
 # Relocations that are stored, and the addresses that each has the parameters of.
 MAX_RECORDED, MAX_ADDRESSES = 128, 8
@@ -97,7 +96,7 @@ class BufferMap(NamedTuple):
     def of(
         cls, work: str, X: torch.Tensor, *owners: Owner, more: tuple = (), **rest: Any
     ) -> BufferMap:
-        """Return that of work on rows, with the memory of some objects.
+        """Return the buffer map of work on rows, with the memory of some objects.
 
         `more` is added to the key; `rest` are attributes besides the buffers.
         """
@@ -108,11 +107,11 @@ class BufferMap(NamedTuple):
         return cls(tuple(key), buffers, **rest)
 
     def with_buffers(self, *more: torch.Tensor) -> BufferMap:
-        """Return that of the same work, which uses other buffers, too."""
+        """Return the buffer map of the same work with more buffers."""
         return self._replace(buffers=[*more, *self.buffers])
 
     def after(self, other: BufferMap) -> BufferMap:
-        """Return that of this work, done after another one that has no scratch.
+        """Return the buffer map of this work after another work, which has no scratch.
 
         If buffers of the other lie in buffers of this they do so for its key always.
         """
@@ -135,7 +134,7 @@ class Relocation:
     buffers, scratch, zeros : sequence of torch.Tensor
         See :class:`BufferMap`; `zeros` is some of the scratch.
     spans : sequence of two int
-        Launches that are also queued by themselves.
+        Launches that are also queued separately.
     """
 
     def __init__(
@@ -151,7 +150,7 @@ class Relocation:
         self.zero_offsets, self.scratch_offsets = offsets_of(zeros), offsets_of(others)
         found = configs_of(launches)
         assert isinstance(found, LaunchConfigs)
-        # The memory of the first time is not kept alive.
+        # The memory of the recorded launches is not kept alive.
         self.configs = found.keeping_alive(None)
         # Launches without programs are not in the table.
         counts = [*accumulate((min(one.grid) > 0 for one in launches), initial=0)]
@@ -172,7 +171,7 @@ class Relocation:
             taken = launch.kernel.parameters
             for slot, (i, _) in enumerate(taken, first):
                 argument = launch.arguments[i] if i < len(launch.arguments) else None
-                # An empty tensor points nowhere.
+                # An empty tensor has no address.
                 if isinstance(argument, torch.Tensor) and argument.numel():
                     at = launch.places[i]
                     inside = [b for b, end in enumerate(ends) if begins[b] <= at < end]
@@ -272,7 +271,7 @@ def replay_times(
 ) -> None:
     """Do several works, one after the other, as :func:`replay` does, and each several times.
 
-    How often is no part of what is recorded.
+    The records do not depend on how often.
     """
     key = key_of(buffer_map, device)
     recorded = recorded_for(key)
@@ -301,7 +300,7 @@ def key_of(buffer_map: BufferMap, device: torch.device) -> Hashable:
 
 def recorded_for(key: Hashable) -> Relocation | None:
     """Return the recorded launches of a key, if there are any."""
-    # A rehearsal is to see all launches.
+    # A rehearsal must see all launches.
     repeats = options.is_on("recorded_launches") and collected() is None
     return _recorded.get(key) if repeats else None
 
@@ -317,7 +316,7 @@ def record(
 
 
 def store(key: Hashable, recorded: Relocation) -> None:
-    """Store recorded launches for a while."""
+    """Store recorded launches; a full store is emptied first."""
     if len(_recorded) >= MAX_RECORDED:
         _recorded.clear()
     _recorded[key] = recorded

@@ -1,8 +1,8 @@
-"""Rows from the host to a GPU, in pieces.
+"""Copies rows from the host to a GPU, through pinned buffers.
 
 The driver copies at full speed only from pinned (page-locked) memory, and only then without
 blocking the host.  Two pinned buffers alternate: while one is copied, the host fills the other,
-with torch's threads, since one thread alone writes slower than the bus sends.
+with torch's threads, since a single thread writes slower than the bus transfers.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def pinned_view(array: NDArray) -> torch.Tensor:
 def put(array: NDArray, out: torch.Tensor) -> None:
     """Queue a copy of some numbers to a tensor, without waiting for earlier work.
 
-    The driver takes the first bytes of unpinned memory at once, and the others when they are due.
+    The driver reads the first bytes of unpinned memory at once, and the others when the copy runs.
     """
     there = pinned_view(array)
     if array.nbytes > FIRST:
@@ -86,4 +86,5 @@ def to_device(array: NDArray, device: torch.device) -> torch.Tensor:
         buffer.copy_(pinned_view(array[start:stop]))
         out[start:stop].copy_(buffer, non_blocking=True)
         event.record(torch.cuda.current_stream(device))
-    return out  # the buffers' memory is not used again before it was read: torch sees to that
+    # torch does not reuse the memory of the buffers before the copies have read it.
+    return out

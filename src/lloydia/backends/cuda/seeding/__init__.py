@@ -1,11 +1,11 @@
 """Seeding and empty clusters on the device.
 
-* :mod:`seeds` are an engine's questions, which a :mod:`seeder` answers; :mod:`part_seeder` answers
-  those to a part of the data.
-* :mod:`state` is what both keep: each row's D to the nearest seed, and the candidates.
+* :mod:`seeds` has an engine's methods, which a :mod:`seeder` implements; :mod:`part_seeder`
+  implements those of a part of the data.
+* :mod:`state` has the state of both: each row's D to the nearest seed, and the candidates.
 * :mod:`tiles` draws rows by weight times D.  Candidates of k-means++ are evaluated by
-  :mod:`columns`, of few features, or :mod:`pairs`: pairs of a row and a candidate, those that
-  :mod:`screen` cannot exclude by :mod:`int8_rows`.
+  :mod:`columns`, for few features, or by :mod:`pairs`, for those pairs of a row and a candidate
+  that :mod:`screen` cannot exclude by :mod:`int8_rows`.
 * :mod:`oversampling` draws the rows of a round of k-means||, and :mod:`several` makes them seeds.
 * :mod:`donors` finds the rows that fill empty clusters.
 """

@@ -1,6 +1,6 @@
-"""Candidates of at most 8 features: D to all of them, of a row for each thread.
+"""Candidates of at most 8 features: each thread computes the D of one row to all of them.
 
-The rows are read feature by feature, from a copy, so that neighbouring threads read neighbours.
+The rows are read from a feature-major copy, so that neighbouring threads read neighbouring numbers.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def savings_kernel(
             weight = tl.load(weights + rows, mask=inside, other=0.0)
             near = weight * near
             D = weight[None, :] * D
-        # The product with a weight may round two terms to the same.
+        # Terms of different D may be equal, since the product with a weight is rounded.
         saved = rint(near * low * high)[None, :] - rint(D * low * high)
         sums += tl.where(nearer, saved, 0.0).to(tl.int64)
         rows += tl.num_programs(0) * BLOCK
@@ -122,7 +122,7 @@ def accept_kernel(
 
 
 class Seeding(Protocol):
-    """What is evaluated: see :class:`lloydia.backends.cuda.seeding.state.SeedingState`."""
+    """A seeding: see :class:`lloydia.backends.cuda.seeding.state.SeedingState`."""
 
     rows: WholeRows
     nearest: torch.Tensor
@@ -142,18 +142,18 @@ class Columns:
     Attributes
     ----------
     improved : tensor of shape (n,), int32
-        Which of the candidates are nearer than a row's seed, a bit each.
+        Which of the candidates are nearer than a row's seed, one bit each.
     """
 
     def __init__(self, rows: WholeRows) -> None:
         self.improved = torch.empty(rows.n_samples, dtype=torch.int32, device=rows.device)
 
     def improve_all(self) -> None:
-        """Have candidate 0, which is not evaluated, be looked at for all rows."""
+        """Mark candidate 0, which is not evaluated, as nearer for all rows."""
         self.improved.fill_(1)
 
     def evaluate(self, state: Seeding, changes: torch.Tensor, count: int) -> None:
-        """Queue the changes by `count` candidates; they are 0 before."""
+        """Queue the changes by `count` candidates; `changes` is 0 before."""
         rows = state.rows
         programs = min(ceil_div(rows.n_samples, BLOCK.value), 8 * processors(rows.device))
         launch(
@@ -164,7 +164,7 @@ class Columns:
         )  # fmt: skip
 
     def accept(self, state: Seeding, changes: torch.Tensor, count: int) -> None:
-        """Queue that the candidate of the least change becomes a seed, and the sums of tiles."""
+        """Queue the kernel that makes the candidate of least change a seed and sums the tiles."""
         rows = state.rows
         launch(
             accept_kernel, (len(state.totals),),

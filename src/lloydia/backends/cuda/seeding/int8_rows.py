@@ -1,4 +1,4 @@
-r"""Rows in 8 bits, which prove of most rows that a candidate is no nearer than their seed.
+r"""Rows in 8 bits, which prove for most rows that a candidate is no nearer than their seed.
 
 In the frame of :mod:`~lloydia.backends.cuda.rows.fp16_frame` a row is ``x' = a q + e``: q are
 integers of 8 bits, a is a scale of the row, and ``r >= |e|``.  A candidate is ``c' = b p + f``,
@@ -12,8 +12,8 @@ Hence it is at least ``s sqrt(N)``, and the candidate is not nearer, if ``L > (u
 
 **Roundings.**  That is evaluated in float32, as ``(A - u^2) + (B - g^2) - a (2 b q.p) - u (2 g)``.
 All partial results are at most ``2 M``, with ``M = A + B + u^2 + g^2``, as ``2 a b |q| |p|`` is at
-most ``A + B``.  The roundings, added up in units of ``2**-24 M``, are fewer than 32, so they
-come to less than ``2**-19 M``.  So it is enough that A and B are taken smaller by ``2**-18`` of
+most ``A + B``.  The roundings, added up in units of ``2**-24 M``, are fewer than 32, so their sum
+is less than ``2**-19 M``.  So it is enough that A and B are taken smaller by ``2**-18`` of
 themselves, and ``u^2`` and ``g^2`` larger: SLACK.
 
 The products: ``256 |q.high|`` and ``|q.low|`` are at most ``4 |q| |p|``, since the largest
@@ -22,11 +22,11 @@ units.
 
 **The bounds.**  x' is computed with one rounding, or two from float64, relative to itself, and the
 residual ``x' - a q`` with two more.  ``2**-21 (|a q| + r)`` covers them (ROUNDING); GROW covers the
-roots, and the part ``(d + 4) 2**-53`` by which D may be off (up to 2**17 features).  What is lost
-near 0, of D as well (``sqrt(d) 2**-537`` at a scale of at most ``2**500``), is below TINY.
+roots, and the part ``(d + 4) 2**-53`` by which D may be off (up to 2**17 features).  Underflow,
+also that of D (``sqrt(d) 2**-537`` at a scale of at most ``2**500``), costs less than TINY.
 
 **Range.**  Rows and candidates with a coordinate above FAR have infinite r and g: nothing is proved
-of them.  Below FAR all terms are finite: ``A <= 2**17 FAR**2 = 2**117``; u may be infinite, which
+for them.  Below FAR all terms are finite: ``A <= 2**17 FAR**2 = 2**117``; u may be infinite, which
 proves nothing either.
 """
 
@@ -52,7 +52,7 @@ MOST_FEATURES = 1 << 17
 SLACK = tl.constexpr(2.0**-18)
 ROUNDING, GROW = tl.constexpr(2.0**-21), tl.constexpr(1.0 + 2.0**-20)
 TINY, FAR = tl.constexpr(2.0**-24), tl.constexpr(2.0**50)
-# Coordinates that are all smaller are as good as 0.
+# A row or candidate whose coordinates are all smaller is treated as 0.
 SMALL = tl.constexpr(2.0**-60)
 # The largest coordinates of q and p.
 LARGEST, LARGEST_CANDIDATE = tl.constexpr(127.0), tl.constexpr(127.0 * 256.0)
@@ -103,7 +103,7 @@ def encode_rows(
     X, offsets, frame, digits, scales, norms, residuals, n, d, width,
     ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Store q of rows, a, A less its slack, and r.
+    """Store q of rows, a, A minus its slack, and r.
 
     Parameters
     ----------
@@ -227,7 +227,7 @@ class Int8Rows:
     digits : torch.Tensor of shape (n, width), int8
         q.
     scales, norms, residuals : torch.Tensor of shape (n,), float32
-        a, A less its slack, and r.
+        a, A minus its slack, and r.
     candidate_digits, candidate_numbers : torch.Tensor
         See :func:`encode_candidate`.
     """
@@ -273,5 +273,5 @@ def width_of(d: int) -> int:
 
 
 def bytes_a_row(d: int) -> int:
-    """Return the bytes of a row with its numbers."""
+    """Return the bytes of a row and its numbers."""
     return width_of(d) + 12

@@ -1,8 +1,8 @@
-"""Candidates of more than 8 features: D is computed of pairs of a row and a candidate.
+"""Candidates of more than 8 features: D is computed for pairs of a row and a candidate.
 
 A candidate changes the sum of all terms only by the rows that it is nearer to than their seeds.
-:mod:`screen` lists the pairs that may be such; without a list, or where it is full because there
-are few seeds yet, the pairs are all there are.
+:mod:`screen` lists the pairs for which that is possible.  Without a list, or if it overflows
+because there are few seeds yet, all pairs are evaluated.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ __all__ = ["Pairs"]
 BLOCK, WARPS, RESIDENT, STAGES = 32, 1, 10, 3
 # The most features that are loaded at once, as a power of 2.
 MOST_LEVELS = 5
-# Pairs that a list has room for, a row.
+# Pairs per row that a list has room for.
 PAIRS_A_ROW = 2
 
 
 @triton.jit
 def listed_of(n_pairs, capacity):
-    """Return the number of pairs in the list, or -1 if there is none or more than it holds."""
+    """Return the number of pairs in the list, or -1 if there is no list or it overflowed."""
     listed = tl.full([], -1, tl.int64)
     if n_pairs is not None:
         found = tl.load(n_pairs)
@@ -75,7 +75,7 @@ def savings_kernel(
     step : int32 (1,), IN
     n, d, bits, count, capacity : int, IN
     """
-    # Not launched early: waiting programs would take the room of those that screen.
+    # Not launched early: waiting programs would occupy the multiprocessors that the screen needs.
     low, high = factors(terms, bits)
     if tl.program_id(0) == 0:
         tl.store(terms + 1, 0.0)
@@ -115,7 +115,7 @@ def accept_kernel(
     X, table, nearest, reach, residuals, frame, pairs, squares, n_pairs, changes, step, n, d,
     count, capacity, LEVELS: tl.constexpr, STAGES: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Make the candidate with the least change a seed: `nearest` and `reach` become those with it.
+    """Make the candidate with the least change a seed, and update `nearest` and `reach`.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ def accept_kernel(
 
 
 class Seeding(Protocol):
-    """What is evaluated: see :class:`lloydia.backends.cuda.seeding.state.SeedingState`."""
+    """A seeding: see :class:`lloydia.backends.cuda.seeding.state.SeedingState`."""
 
     rows: WholeRows
     nearest: torch.Tensor
@@ -170,14 +170,14 @@ class Pairs:
     ----------
     rows : WholeRows
     stay : bool
-        Whether the rows stay where they are, so that an 8-bit copy of them is of use.
+        Whether the rows stay in place, so that an 8-bit copy of them pays.
 
     Attributes
     ----------
     int8_rows : Int8Rows or None
         The copy, once there is one, if there is memory for it.
     reach : tensor of shape (n,), float32, or None
-        u of :mod:`int8_rows`; `stale` is whether it has to be computed anew.
+        u of :mod:`int8_rows`; `stale` is whether it must be computed again.
     pairs, squares, n_pairs : tensor or None
         The list, the D of its pairs, and its length.
     """
@@ -192,7 +192,7 @@ class Pairs:
         self.n_pairs: torch.Tensor | None = None
 
     def begin(self) -> None:
-        """Make the copy of the rows, unless that takes more than half of what is free."""
+        """Make the copy of the rows, unless that takes more than half of the free memory."""
         n, d, device = self.rows.n_samples, self.rows.n_features, self.rows.device
         if self.int8_rows is not None or not self.stay or d > MOST_FEATURES:
             return
@@ -207,19 +207,19 @@ class Pairs:
         self.n_pairs = torch.zeros(1, dtype=torch.int64, device=device)
 
     def improve_all(self) -> None:
-        """Have candidate 0, which is not evaluated, be looked at for all rows."""
+        """Mark candidate 0, which is not evaluated, as possibly nearer for all rows."""
         self.stale = True
         if self.n_pairs is not None:
             self.n_pairs.fill_(self._capacity() + 1)
 
     def encode(self, state: Seeding) -> None:
-        """Queue what has to be known of the candidates in the table."""
+        """Queue the encoding of the candidates in the table, if there is an 8-bit copy."""
         if self.int8_rows is not None and self.n_pairs is not None:
             self.n_pairs.zero_()
             self.int8_rows.encode(state.table)
 
     def evaluate(self, state: Seeding, changes: torch.Tensor, count: int) -> None:
-        """Queue the changes by `count` encoded candidates; they are 0 before."""
+        """Queue the changes by `count` encoded candidates; `changes` is 0 before."""
         if self.int8_rows is not None:
             assert self.reach is not None
             assert self.pairs is not None
@@ -234,7 +234,7 @@ class Pairs:
         )  # fmt: skip
 
     def accept(self, state: Seeding, changes: torch.Tensor, count: int) -> None:
-        """Queue that the candidate of the least change becomes a seed."""
+        """Queue the kernel that makes the candidate of least change a seed."""
         known, copy = self.n_pairs, self.int8_rows
         launch(
             accept_kernel, self._programs(),
@@ -245,7 +245,7 @@ class Pairs:
         )  # fmt: skip
 
     def renew(self, nearest: torch.Tensor) -> None:
-        """Queue u of all rows, if that is not what it was."""
+        """Queue u of all rows, if it is stale."""
         if self.int8_rows is not None and self.stale:
             assert self.reach is not None
             queue_reach(self.int8_rows, nearest, self.reach)

@@ -1,6 +1,6 @@
-"""Seeds of a part of a data set; the questions are those of a part.
+"""The seeder of a part of a data set; its methods serve those of the part.
 
-See :class:`lloydia.backends.part.Part`.  The grid of the integers is that of the whole.
+See :class:`lloydia.backends.part.Part`.  The grid of the integers is that of all parts.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class PartSeeder:
         return torch.from_numpy(np.ascontiguousarray(array)).to(self.rows.device)
 
     def _use(self, grid: tuple[int, int]) -> None:
-        """Have kernels round to this grid, which they take from the largest term there is."""
+        """Make kernels round to this grid, which they derive from the largest term."""
         self.state.bits = grid[0]
         self.state.largest.fill_(math.ldexp(0.5, grid[1]))
 
@@ -58,16 +58,16 @@ class PartSeeder:
     def find(self, targets: NDArray[np.int64], grid: tuple[int, int]) -> NDArray[np.int64]:
         """Return for each target the first row whose running sum exceeds it."""
         state, tile_rows = self.state, tiles.TILE.value
-        wanted, ends = self._there(targets), state.totals.cumsum(0)
-        tile = torch.searchsorted(ends, wanted, right=True)
+        device_targets, ends = self._there(targets), state.totals.cumsum(0)
+        tile = torch.searchsorted(ends, device_targets, right=True)
         first = (tile * tile_rows)[:, None]
         rows = first + torch.arange(tile_rows, device=self.rows.device)
-        # Past the end nothing is passed: the running sum is above the target there.
+        # Rows past the end are not counted: the running sum already exceeds the target there.
         rows = rows.clamp(max=self.rows.n_samples - 1)
         weights = None if self.rows.weights is None else self.rows.weights[rows]
         terms = oversampling.integers(state.nearest[rows], weights, grid).to(torch.int64)
         running = (ends - state.totals)[tile][:, None] + terms.cumsum(1)
-        return (first[:, 0] + (running <= wanted[:, None]).sum(1)).cpu().numpy()
+        return (first[:, 0] + (running <= device_targets[:, None]).sum(1)).cpu().numpy()
 
     def _some(self, values: NDArray) -> torch.Tensor:
         """Return values as candidates, on the device."""
@@ -89,7 +89,7 @@ class PartSeeder:
         return self.state.totals.sum() + changes
 
     def _evaluate_from(self, first: int) -> torch.Tensor:
-        """Evaluate the candidates from a number on, as many as are evaluated at a time."""
+        """Evaluate the candidates from number `first` on, as many as are evaluated at a time."""
         self.evaluated_from = first
         return self.state.evaluate(self._some(self.values[first : first + MAX_CANDIDATES]))
 
@@ -99,7 +99,7 @@ class PartSeeder:
         first = j - within
         if self.evaluated_from != first:
             self._evaluate_from(first)
-        # The one of least change is accepted.
+        # The candidate of least change is accepted.
         count = min(len(self.values) - first, MAX_CANDIDATES)
         chosen = torch.zeros(count, dtype=torch.int64, device=self.rows.device)
         chosen[within] = -1
@@ -109,7 +109,7 @@ class PartSeeder:
     def choose(
         self, key: int, factor: float, total: int, before: int, grid: tuple[int, int]
     ) -> NDArray[np.int64]:
-        """Choose rows, each on its own; `before` rows of other parts come first."""
+        """Choose rows independently; `before` rows of other parts precede them."""
         self._use(grid)
         state, all_terms = self.state, torch.tensor([total], device=self.rows.device)
         found = oversampling.chosen(

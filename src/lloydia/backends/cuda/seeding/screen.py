@@ -28,7 +28,7 @@ def ones_of(bits):
 
 @triton.jit
 def list_pairs(rows, hit, pairs, n_pairs, capacity):
-    """Append ``16 row + candidate`` of each hit to a list, of which the first `capacity` are kept.
+    """Append ``16 row + candidate`` of each hit to a list, which stores the first `capacity`.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ def list_pairs(rows, hit, pairs, n_pairs, capacity):
     hit : bool (ROWS, CANDIDATES), IN
     pairs : int64 (capacity,), OUT
     n_pairs : int64 (1,), IN and OUT
-        It also counts the pairs that have no place.
+        It also counts the pairs that do not fit.
     """
     candidate = tl.arange(0, CANDIDATES)
     bits = tl.sum(hit.to(tl.int32) << candidate[None, :], 1)
@@ -57,7 +57,7 @@ def screen_kernel(
     digits, scales, norms, reach, candidate_digits, candidate_numbers, pairs, n_pairs, n, width,
     count, capacity, ROWS: tl.constexpr, CHUNK: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
-    """List the pairs of which :mod:`int8_rows` does not prove that the row stays with its seed.
+    """List the pairs for which :mod:`int8_rows` does not prove that the row keeps its seed.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def screen_kernel(
     above = begin[:, None] + ends[None, :]
     above -= scale[:, None] * (steps[None, :] * products)
     above -= u[:, None] * residuals[None, :]
-    # What is not a number proves nothing.
+    # NaN proves nothing.
     hit = ~(above > 0.0) & inside[:, None] & (t < count)[None, :]
     list_pairs(rows, hit, pairs, n_pairs, capacity)
 
@@ -102,7 +102,7 @@ def screen_kernel(
 def queue_screen(
     rows: Int8Rows, reach: torch.Tensor, count: int, pairs: torch.Tensor, n_pairs: torch.Tensor
 ) -> None:
-    """Queue the list of pairs that have to be looked at, for `count` encoded candidates."""
+    """Queue the list of the pairs to evaluate, for `count` encoded candidates."""
     n = len(reach)
     launch(
         screen_kernel, (ceil_div(n, ROWS),),

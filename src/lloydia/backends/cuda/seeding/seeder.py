@@ -1,4 +1,4 @@
-"""Seeds of a data set by itself; the questions are those of an engine.
+"""The seeder of a complete data set; its methods serve those of the engine.
 
 See :class:`lloydia.backends.engine.Engine`.
 """
@@ -34,7 +34,7 @@ class Seeder:
         self.added_up = False
 
     def _add_up(self) -> None:
-        """Queue the sums of all tiles, unless they are those of `nearest`."""
+        """Queue the sums of all tiles, unless they are up to date with `nearest`."""
         if not self.added_up:
             self.state.add_up()
             self.added_up = True

@@ -15,7 +15,7 @@ __all__ = ["Seeds"]
 
 
 class Seeds(SeedingAbilities):
-    """What an engine of one data set answers by a :class:`Seeder`, on the rows' GPU.
+    """The seeding methods of an engine of one data set: a :class:`Seeder` on the rows' GPU.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ class Seeds(SeedingAbilities):
         return self._seeder
 
     def forget_seeds(self) -> None:
-        """Give back the memory of the last seeding."""
+        """Release the memory of the last seeding."""
         self._seeder = None
 
     def seed_start(self) -> None:

@@ -1,8 +1,8 @@
-"""Several rows become seeds at once: an assignment to these alone, then each row's nearer seed.
+"""Makes several rows seeds: an assignment to only these, then each row's nearer seed.
 
 The assignment is that of an iteration, with the labels of :func:`lloydia.exact.distance.nearest`:
 scores on matrix units (:mod:`matmul`) or, of few features, in float32 (:mod:`low_dim`) prove most
-labels, and D decides the others.  D itself is then computed to one seed a row.
+labels, and D decides the others.  D itself is then computed to one seed per row.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ class SeededRows(RunRows, RowsWithFp16, Protocol):
 def nearest_of(rows: SeededRows, centers: torch.Tensor) -> torch.Tensor | None:
     """Return the number of each row's nearest centre, ties to the lowest: shape (n,), int32.
 
-    None for a single centre.  The half-precision copy of the rows stays with them for their next
-    run; all other memory is given back.
+    None for a single centre.  The half-precision copy of the rows is stored with them for their
+    next run; all other memory is released.
 
     Parameters
     ----------

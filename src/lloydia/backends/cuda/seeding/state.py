@@ -1,4 +1,4 @@
-"""What a seeding keeps on a GPU: each row's D to the nearest seed, and the candidates."""
+"""The state of a seeding on a GPU: each row's D to the nearest seed, and the candidates."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MAX_CANDIDATES = 16
 
 
 def columns_of(X: torch.Tensor) -> torch.Tensor:
-    """Return rows feature by feature: a copy, unless that leaves less than half of what is free.
+    """Return rows feature by feature: a copy, unless that leaves less than half of the free memory.
 
     From feature to feature a copy has a multiple of 16 numbers, so that one kernel is compiled,
     which loads several at once.
@@ -45,15 +45,15 @@ class SeedingState:
     ----------
     rows : SeededRows
     stay : bool
-        Whether the rows stay where they are: then those who read them often read a copy.
+        Whether the rows stay in place: then kernels that read them often read a copy.
 
     Attributes
     ----------
     nearest : tensor of shape (n,), float64
         The D; 1 before the first seed.
     terms : tensor of shape (2,), float64
-        The number that the grid of the integers follows from in a step, and the largest weight
-        times D; that is also called `largest`, of shape (1,).
+        The number that determines the grid of the integers in a step, and the largest weight times
+        D, which is also the attribute `largest`, of shape (1,).
     totals : int64 tensor
         The sums of weight times D of tiles of rows, as integers, once they were added up.
     owners : tensor of shape (n,), int32, or None
@@ -61,7 +61,7 @@ class SeedingState:
     table : tensor of shape (MAX_CANDIDATES, d), in the rows' ``wide`` type
         The candidates.
     step : int32 tensor of shape (1,)
-        The steps that were done of those that are queued together.
+        How many of the steps that are queued together are done.
     bits : int
         Of the integers' grid.
     n_seeds : int
@@ -101,7 +101,7 @@ class SeedingState:
         self._sum_tiles()
 
     def draw(self, fractions: torch.Tensor, rows: torch.Tensor) -> None:
-        """Queue draws by the tiles' sums: `rows` become those that the fractions pick."""
+        """Queue draws by the tiles' sums: the fractions pick `rows`."""
         self.step.zero_()
         self._draw(fractions, rows, len(rows), takes=False)
 
@@ -124,8 +124,8 @@ class SeedingState:
         return changes
 
     def accept(self, changes: torch.Tensor) -> None:
-        """Queue that the candidate of the least change becomes a seed, of those evaluated last."""
-        # The sums are made on the grid of what is largest now, and then on the right one.
+        """Queue that the candidate of least change, of those evaluated last, becomes a seed."""
+        # The sums are computed on the grid of the present largest term, then on the right one.
         self.terms[:1].copy_(self.largest)
         self.largest.zero_()
         self.step.zero_()
@@ -169,7 +169,7 @@ class SeedingState:
         return lambda: recording.do(work, self.rows.device)
 
     def _begin_pairs(self) -> None:
-        """Have all that finds pairs be there."""
+        """Allocate what finding pairs needs."""
         assert self.pairs is not None
         self.pairs.begin()
         self.pairs.renew(self.nearest)

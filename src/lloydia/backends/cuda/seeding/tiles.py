@@ -1,11 +1,11 @@
 """Draws by weight times D: a tile of rows has one integer sum, so that a draw reads one tile only.
 
 A tile is TILE consecutive rows.  Its terms are rounded to the grid of
-:func:`lloydia.exact.sums.total_grid`, which follows from the largest.  `terms` are two numbers: one
-that the grid follows from which sums are computed on, and the largest term.
+:func:`lloydia.exact.sums.total_grid`, which follows from the largest.  `terms` has two numbers: one
+that determines the grid of the sums, and the largest term.
 
-A *step* adds one seed.  Its kernels are always launched with the same arguments: which draws they
-read, and where they write what they find, is counted on the device.
+A *step* adds one seed.  Its kernels are always launched with the same arguments: a counter on the
+device determines which draws they read and where they write their results.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def raise_largest(terms, term):
 
 @triton.jit(do_not_specialize=["weighted", "n", "bits"])
 def sum_tiles(nearest, weights, weighted, terms, totals, n, bits):
-    """Write the integer sum of each tile's terms, on the grid that is there; raise the largest."""
+    """Write the integer sum of each tile's terms, on the present grid; raise the largest."""
     wait_for_previous_kernel()
     tile = tl.program_id(0).to(tl.int64)
     rows = tile * TILE + tl.arange(0, TILE)
@@ -124,7 +124,7 @@ def draw(
     fractions, step, totals, nearest, weights, weighted, terms, rows, n, n_tiles, bits, count,
     X, table, takes, d, n_pairs, offsets, frame, digits, numbers, width, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Draw a row for each program, and make it a candidate.
+    """Each program draws a row and makes it a candidate.
 
     Parameters
     ----------
