@@ -29,6 +29,21 @@ def test_distance_is_the_sum_in_feature_order(X, data):
     D = distance.squared_distances(X, C)
     expected = [[one_by_one(x, c) for c in C] for x in X]
     assert D.tolist() == expected
+    labels = np.array([data.draw(st.integers(0, len(C) - 1)) for _ in X])
+    own = distance.own_distances(X, labels, C)
+    assert own.tolist() == [row[label] for row, label in zip(expected, labels)]
+
+
+@pytest.mark.parametrize("shape", [(40, 3, 2), (3, 40, 2), (3, 40, 60), (1, 2, 2), (2, 1, 2)])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_few_rows_of_many_features_are_summed_in_the_same_order(shape, dtype):
+    n, d, k = shape
+    X = np.exp(3 * np.random.default_rng(0).normal(size=(n + k, d))).astype(dtype)
+    X, C = X[:n], X[n:]
+    D = [[one_by_one(x, c) for c in C] for x in X]
+    assert distance.squared_distances(X, C).tolist() == D
+    assert distance.squared_distances(np.asfortranarray(X), C).tolist() == D
+    assert distance.own_distances(X, np.full(n, k - 1), C).tolist() == [row[-1] for row in D]
 
 
 @given(nasty_rows(), st.data())

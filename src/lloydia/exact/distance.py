@@ -48,6 +48,11 @@ def squared_distances(X: NDArray, centers: NDArray) -> NDArray[np.float64]:
     X = X.astype(np.float64, copy=False)
     centers = centers.astype(np.float64, copy=False)
     total = np.zeros((len(X), len(centers)))
+    if X.shape[1] > max(total.shape):
+        # Python's loop over many features would take longer than the arithmetic.
+        for j in range(len(centers)):
+            total[:, j] = _sums_of_squares(X - centers[j])
+        return total
     for f in range(X.shape[1]):
         difference = X[:, f, None] - centers[None, :, f]
         total += difference * difference
@@ -70,11 +75,12 @@ def nearest(X: NDArray, centers: NDArray) -> tuple[NDArray[np.int32], NDArray[np
 
 def own_distances(X: NDArray, labels: NDArray, centers: NDArray) -> NDArray[np.float64]:
     """Return the D of each row to the centre of its label, shape (n,)."""
-    total = np.zeros(len(X))
-    for f in range(X.shape[1]):
-        difference = X[:, f].astype(np.float64) - centers[labels, f].astype(np.float64)
-        total += difference * difference
-    return total
+    return _sums_of_squares(X.astype(np.float64, copy=False) - centers[labels])
+
+
+def _sums_of_squares(differences: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the sum of squares of each row, added in the order of the features."""
+    return np.cumsum(differences * differences, axis=1)[:, -1].copy()
 
 
 def movement(old: NDArray, new: NDArray) -> tuple[float, float]:
