@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
+from lloydia.backends.cpu.engine import CPU
 from lloydia.backends.cpu.rows.dataset import NUMBERS_AT_ONCE, Dataset
 from lloydia.exact.sums import Magnitudes
 
@@ -17,3 +21,10 @@ def test_magnitudes_are_found_several_rows_at_a_time(n, d, n_threads):
     found, expected = Dataset(X, None, n_threads).magnitudes(), Magnitudes.of(X)
     assert (found.largest == expected.largest).all()
     assert (found.smallest == expected.smallest).all()
+
+
+@pytest.mark.parametrize("made", [copy.deepcopy, pickle.dumps])
+def test_engines_are_not_copied(made):
+    engine = CPU(np.eye(3), None, 1)
+    with pytest.raises(TypeError, match="cannot be copied or pickled"):
+        made(engine)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import scipy.sparse as sp
@@ -77,6 +77,10 @@ class Dataset:
         self.width = X.nnz / self.n_samples if self.sparse else self.n_features
         self._grid: exact.Grid | None = None
         self._magnitudes: exact.Magnitudes | None = None
+
+    def __reduce__(self) -> NoReturn:
+        # A copy of NONE is not NONE: kernels would read weights that are not there.
+        raise TypeError("An engine cannot be copied or pickled: make another one of its rows.")
 
     @property
     def is_compiled(self) -> bool:
