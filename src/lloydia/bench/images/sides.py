@@ -11,6 +11,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from lloydia.backends.numpy_first import compiled_only
 from lloydia.spelling import meant
 
 __all__ = ["SIDES", "Side", "choose"]
@@ -52,7 +53,8 @@ class Side:
 def _ours(pixels: Pixels, k: int, threads: int, *, space: str) -> Pixels:
     from lloydia.images import quantize
 
-    return quantize(pixels, k, space=space, n_threads=threads).image
+    with compiled_only():
+        return quantize(pixels, k, space=space, n_threads=threads).image
 
 
 def _pillow(pixels: Pixels, k: int, threads: int, *, method: str, kmeans: int) -> Pixels:
