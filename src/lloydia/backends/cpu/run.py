@@ -115,10 +115,8 @@ class Run:
             tiles, b = self.tiles, self.bounds
             write = load("lloydia.backends.cpu.accelerated.filtering").labels_by_row
             self.dataset.each_block(
-                lambda t, start, stop: write(
-                    tiles.levels, b.owner, b.tile_labels, tiles.order, start, stop, self._assigned
-                ), 5.0,
-            )  # fmt: skip
+                lambda t, start, stop: write(tiles, b, start, stop, self._assigned), 5.0
+            )
         return self._assigned
 
     @assigned.setter

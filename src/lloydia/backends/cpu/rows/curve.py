@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lloydia.backends.cpu.runtime.compiled import LEAN, kernel, maximum, minimum, part, subroutine
+from lloydia.backends.cpu.runtime.counting import upto
 
 __all__ = ["curve_order"]
 
@@ -85,60 +86,55 @@ def positions(X, start, stop, low, inverse, bits, keys, q, gray):
     """
     d = len(low)
     top = np.float64((1 << bits) - 1)
-    for at in range(start, stop, STRIP):
+    for at in upto(start, stop, STRIP):
         m = minimum(STRIP, stop - at)
-        for p in range(m):
-            for f in range(d):
+        for p in upto(m):
+            for f in upto(d):
                 step = (np.float64(X[at + p, f]) - low[f]) * inverse
                 q[f, p] = np.uint32(minimum(maximum(step, 0.0), top))
         transpose(q, bits, gray)
         key = part(keys, at, at + m)
-        for p in range(m):
+        for p in upto(m):
             key[p] = 0
-        for bit in range(bits - 1, -1, -1):
-            for f in range(d):
-                for p in range(m):
-                    key[p] = (key[p] << 1) | ((q[f, p] >> np.uint32(bit)) & np.uint32(1))
+        for place in upto(bits):
+            shift = np.uint32(bits - 1 - place)
+            for f in upto(d):
+                for p in upto(m):
+                    key[p] = (key[p] << 1) | ((q[f, p] >> shift) & np.uint32(1))
 
 
-@subroutine(**LEAN)
+@subroutine(inline="always")
 def transpose(q, bits, gray):
     """Turn coordinates (d, STRIP) into the bits of the curve's positions, in place (Skilling).
 
     `gray` (STRIP,) is overwritten.
     """
-    d = len(q)
-    for bit in range(bits - 1, 0, -1):
+    d, zero, one = len(q), np.uint32(0), np.uint32(1)
+    for place in upto(bits - 1):
+        bit = np.uint32(bits - 1 - place)
+        mask = (one << bit) - one
         # Where the bit is set invert the lower bits of feature 0, else exchange them.
-        for f in range(d):
-            exchange(q[0], q[f], np.uint32(bit), f > 0)
-    for f in range(1, d):
-        for p in range(STRIP):
+        for p in upto(STRIP):
+            q[0, p] ^= mask & (zero - ((q[0, p] >> bit) & one))
+        for f in upto(1, d):
+            for p in upto(STRIP):
+                there = mask & (zero - ((q[f, p] >> bit) & one))
+                swap = (q[0, p] ^ q[f, p]) & (mask ^ there)
+                q[0, p] ^= swap | there
+                q[f, p] ^= swap
+    for f in upto(1, d):
+        for p in upto(STRIP):
             q[f, p] ^= q[f - 1, p]
-    for p in range(STRIP):
+    for p in upto(STRIP):
         gray[p] = 0
-    for bit in range(bits - 1, 0, -1):
-        mask, place = np.uint32((1 << bit) - 1), np.uint32(bit)
-        for p in range(STRIP):
-            gray[p] ^= mask & (np.uint32(0) - ((q[d - 1, p] >> place) & np.uint32(1)))
-    for f in range(d):
-        for p in range(STRIP):
+    for place in upto(bits - 1):
+        bit = np.uint32(bits - 1 - place)
+        mask = (one << bit) - one
+        for p in upto(STRIP):
+            gray[p] ^= mask & (zero - ((q[d - 1, p] >> bit) & one))
+    for f in upto(d):
+        for p in upto(STRIP):
             q[f, p] ^= gray[p]
-
-
-@subroutine(**LEAN)
-def exchange(first, other, bit, swaps):
-    """Do one step of the transformation to the coordinates of two features."""
-    mask = (np.uint32(1) << bit) - np.uint32(1)
-    if swaps:
-        for p in range(STRIP):
-            there = np.uint32(0) - ((other[p] >> bit) & np.uint32(1))
-            swap = (first[p] ^ other[p]) & mask & ~there
-            first[p] ^= swap | (mask & there)
-            other[p] ^= swap
-    else:
-        for p in range(STRIP):
-            first[p] ^= mask & (np.uint32(0) - ((first[p] >> bit) & np.uint32(1)))
 
 
 def sorted_rows(keys: NDArray, bits: int, each_block: EachBlock) -> NDArray:

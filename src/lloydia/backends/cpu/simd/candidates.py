@@ -91,17 +91,18 @@ def _nearest(d, kind):
         memory = _Memory(builder)
         smallest = [cgutils.alloca_once(builder, _VECTOR) for _ in range(nv)]
         index = [cgutils.alloca_once(builder, _NAMES) for _ in range(nv)]
-        for group in range(0, TILE, nv * WIDTH):
-            rows = [group + v * WIDTH for v in range(nv)]
-            X = [
-                [
-                    memory.load(x, (f * TILE + row) * _bytes(kind), ir.VectorType(kind, WIDTH))
-                    for f in range(d)
-                ]
-                for row in rows
-            ]
+        with cgutils.for_range(builder, _ADDRESS(TILE // (nv * WIDTH))) as group:
+            first = builder.mul(group.index, _ADDRESS(nv * WIDTH))
+            own = builder.add(x, builder.mul(first, _ADDRESS(_bytes(kind))))
+            places = [(f, v) for v in range(nv) for f in range(d)]
+            X = {
+                (f, v): memory.load(
+                    own, (f * TILE + v * WIDTH) * _bytes(kind), ir.VectorType(kind, WIDTH)
+                )
+                for f, v in places
+            }
             if kind != _DOUBLE:
-                X = [[builder.fpext(value, _VECTOR) for value in values] for values in X]
+                X = {place: builder.fpext(value, _VECTOR) for place, value in X.items()}
             for v in range(nv):
                 builder.store(_FAR, smallest[v])
                 builder.store(ir.Constant(_NAMES, None), index[v])
@@ -115,16 +116,17 @@ def _nearest(d, kind):
                     C.append(_splat(builder, memory.load(column, at, _DOUBLE)))
                 for v in range(nv):
                     D = None
-                    for value, c in zip(X[v], C):
-                        difference = builder.fsub(value, c)
+                    for f in range(d):
+                        difference = builder.fsub(X[f, v], C[f])
                         square = builder.fmul(difference, difference)
                         D = square if D is None else builder.fadd(D, square)
                     before = builder.load(smallest[v])
                     nearer = builder.fcmp_ordered("<", D, before)
                     builder.store(builder.select(nearer, D, before), smallest[v])
                     builder.store(builder.select(nearer, name, builder.load(index[v])), index[v])
-            for row, value in zip(rows, index):
-                memory.store(builder.load(value), fresh, 4 * row)
+            own = builder.add(fresh, builder.mul(first, _ADDRESS(4)))
+            for v in range(nv):
+                memory.store(builder.load(index[v]), own, 4 * v * WIDTH)
         return context.get_dummy_value()
 
     return codegen

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from lloydia.algorithms.filtering import FAN, TILE
 from lloydia.backends.cpu.accelerated.filtering import labels_by_place, scratch_for, search
+from lloydia.backends.cpu.rows.features import EVERY
 from lloydia.backends.cpu.steps import AssignedRun, Step, Tally
 
 __all__ = ["filtering"]
@@ -17,19 +18,20 @@ def filtering(run: AssignedRun, before: NDArray, tally: Tally) -> Step:
     tiles, b = run.tiles, run.bounds
     if not b.known:
         b.known = True
-        labels_by_place(
-            tiles.levels, tiles.firsts, tiles.order, run.assigned, b.owner, b.tile_labels
-        )
+        # Without labels yet, nodes have no owner, as in the beginning.
+        if run.assigned[0] >= 0:
+            labels_by_place(tiles, run.assigned, b)
     centers, axes = run.used.astype(np.float64), tuple(range(run.dataset.n_features))
-    rows = TILE * FAN ** (len(tiles.levels) - 1)
+    n_levels, weighted = len(tiles.levels), len(tiles.weights) > 0
+    rows_of_root = TILE * FAN ** (n_levels - 1)
+    measured = tiles.firsts, tiles.boxes, tiles.x, tiles.weights, tiles.sums
+    fixed = *measured, run.dataset.n_samples, b.owner, b.tile_labels, EVERY
 
     def step(t: int, start: int, stop: int) -> int:
         changed, evaluated = search(
-            axes, -(-start // rows), -(-stop // rows), tiles.levels,
-            tiles.firsts, tiles.low, tiles.high, tiles.x,
-            tiles.weights, tiles.sums, run.dataset.n_samples, centers, b.owner, b.tile_labels,
+            axes, len(centers), -(-start // rows_of_root), -(-stop // rows_of_root), *fixed,
             run.dataset.fixed_point_grid, run.clusters.sums[t], run.clusters.touched[t], run.last,
-            scratch_for(*centers.shape, run.dataset.dtype, len(tiles.levels)),
+            scratch_for(centers, run.dataset.dtype, n_levels, weighted),
         )  # fmt: skip
         tally.evaluated[t] += evaluated
         return changed
