@@ -126,7 +126,13 @@ def test_later_fits_of_a_shape_launch_what_the_first_one_has_rehearsed(launched,
 @pytest.mark.parametrize("d", [3, 16])
 @pytest.mark.parametrize(
     "more",
-    [{}, {"weighted": True}, {"init": "random", "tol": 0.0}, {"init": "farthest"}],
+    [
+        {},
+        {"weighted": True},
+        {"init": "random", "tol": 0.0},
+        {"init": "farthest"},
+        {"init": "k-means||"},
+    ],
     ids=str,
 )
 def test_several_gpus_launch_what_was_rehearsed(launched, monkeypatch, d, more):

@@ -9,7 +9,7 @@ ahead.  Seeding and measuring are questions to all parts, one thread a GPU (:mod
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from threading import Lock
@@ -20,6 +20,7 @@ import torch
 from numpy.typing import NDArray
 
 from lloydia.backends.cuda.device_functions.run_state import ITERATION
+from lloydia.backends.cuda.engine import CUDA
 from lloydia.backends.cuda.multi_gpu.own_run import OwnRun
 from lloydia.backends.cuda.multi_gpu.part import CUDAPart
 from lloydia.backends.cuda.multi_gpu.threads import Threads
@@ -29,7 +30,7 @@ from lloydia.backends.cuda.runtime.forms import compile_together
 from lloydia.backends.cuda.runtime.launching import INTERPRETED
 from lloydia.backends.cuda.runtime.own_device import current
 from lloydia.backends.cuda.update.reports import Reports
-from lloydia.backends.engine import ExpectedRun
+from lloydia.backends.engine import Engine, ExpectedRun
 from lloydia.backends.group import Here
 from lloydia.backends.parted_rows import PartedRows
 from lloydia.backends.parts import Parts
@@ -198,14 +199,12 @@ NO_MORE: dict[str, Any] = {"seed_total": 0, "seed_top": (-1, 0.0)}
 class AbsentParts(Here):
     """Parts without numbers, like those of a group, one after the other; see :mod:`rehearsal`."""
 
-    # What a few rows are computed by has no kernels to compile.
-    few_rows_device = "reference"
     parts: Sequence[CUDAPart[OwnRun]]
 
     def __init__(self, group: Threads) -> None:
         rows = [AbsentRows(part.data) for part in group.parts]
         super().__init__([CUDAPart(absent, OwnRun(absent)) for absent in rows])
-        self.n_draws = 0
+        self.few_rows_device, self.n_draws = group.few_rows_device, 0
 
     def each(self, method: str, *arguments: Any) -> list[Any]:
         found = super().each(method, *arguments)
@@ -214,12 +213,30 @@ class AbsentParts(Here):
         self.n_draws += 1
         return found if self.n_draws <= REHEARSED_SEEDS else [NO_MORE[method]] * len(found)
 
+    def some(self, method: str, arguments: Mapping[int, tuple[Any, ...]]) -> dict[int, Any]:
+        found = super().some(method, arguments)
+        if method != "seed_choose":
+            return found
+        # A round of k-means|| draws as many rows as it does on average.
+        _key, factor, *_rest = arguments[0]
+        each = round(factor / len(self.parts))
+        return {p: np.arange(min(each, self.lengths[p])) for p in found}
+
+
+class AbsentEngine(Parts):
+    """The engine of parts without numbers; a few of their rows have none either."""
+
+    def subset(self, rows: NDArray[np.int64], weights: NDArray[np.float64]) -> Engine:
+        shape, dtype = (len(rows), self.n_features), getattr(torch, self.dtype.name)
+        few = torch.empty(shape, dtype=dtype, device="meta")
+        return CUDA(few, weights, self.group.few_rows_device)
+
 
 def make_parted_run(group: Threads, expected: ExpectedRun) -> None:
     """Make a run of parts like those of a group."""
     absent = AbsentParts(group)
     rows = PartedRows(absent)
-    make_run(Parts(absent, rows, GPURun(rows, cast(Threads, absent))), expected)
+    make_run(AbsentEngine(absent, rows, GPURun(rows, cast(Threads, absent))), expected)
 
 
 def rehearse(group: Threads, expected: ExpectedRun) -> Callable[[], None]:
