@@ -198,11 +198,11 @@ class Iterations:
         data, run, iteration = self.data, self.run, self.launched
         changed = run.status(iteration).changed
         totals = run.memory.sums.sum(dim=0, keepdim=True)
-        weights = data.seed_weights()
-        own = None if weights is None else weights[rows]
+        there = torch.from_numpy(rows).to(data.device)
+        own = None if data.weights is None else data.weights[there].cpu().numpy()
         found = exact.limbs(data.rows(rows), own, data.grid)
         limbs = torch.from_numpy(found).to(data.device)
-        old = run.memory.labels[torch.from_numpy(rows).to(data.device)].tolist()
+        old = run.memory.labels[there].tolist()
         for i, cluster in enumerate(clusters.tolist()):
             totals[0, :, cluster] += limbs[:, i]
             totals[0, :, old[i]] -= limbs[:, i]
