@@ -134,7 +134,7 @@ def prefilter_rows(
     """
     if stop <= start:
         return 0, 0
-    panels, starts = tiles
+    panels, half_squares = tiles
     d = X.shape[1]
     even = d + d % 2
     n_steps = -(-n_head_pairs // TILE)
@@ -156,7 +156,7 @@ def prefilter_rows(
         if idle == 0:
             split_rows(X, rows, at, m, frame, n_head_pairs, y, squares, residuals, scratch, bounds)
             n_pairs = -(-m // PAIR) * VECTORS
-            score_pairs(scratch, n_pairs, n_head_pairs, panels, starts, high, low, which)
+            score_pairs(scratch, n_pairs, n_head_pairs, panels, half_squares, high, low, which)
             out = fresh[at - start :], best[at - start :], second[at - start :]
             n = certify_rows(
                 m, d, squares, bounds, high, low, which, panels, lines, far, unit, out, ambiguous

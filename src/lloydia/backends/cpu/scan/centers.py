@@ -191,7 +191,7 @@ def find_median(wide, median):
 
 @kernel(**LEAN)
 def _pack(
-    centers, max_exponent, old_origin, old_scale, median, wide, panels, starts, columns
+    centers, max_exponent, old_origin, old_scale, median, wide, panels, half_squares, columns
 ):  # fmt: skip
     """Write the centres in float64, panels, initial scores, and columns.
 
@@ -213,6 +213,6 @@ def _pack(
     if not same_frame:
         origin, scale = median, scale_of(reach, max_exponent)
     for number in upto(len(panels)):
-        square = fill_panel(wide, origin, scale, number, panels, starts, columns)
+        square = fill_panel(wide, origin, scale, number, panels, half_squares, columns)
         largest = maximum(largest, square)
     return scale, largest, same_frame

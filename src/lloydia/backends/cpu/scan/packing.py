@@ -45,19 +45,21 @@ def _largest(builder, values):
 
 
 @intrinsic
-def fill_panel(typingctx, centers, origin, scale, number, panels, starts, columns):
+def fill_panel(typingctx, centers, origin, scale, number, panels, half_squares, columns):
     """Write panel `number` of framed centres, its initial scores, and its columns.
 
     `centers` (k, d), float64, are the centres; the rest is as in
     :class:`lloydia.backends.cpu.scan.centers.Packed`.  Returns the largest squared norm.
     """
-    signature = types.float64(centers, origin, types.float64, types.int64, panels, starts, columns)
+    signature = types.float64(
+        centers, origin, types.float64, types.int64, panels, half_squares, columns
+    )
     size = 8 if origin.dtype == types.float64 else 4
     kind = _DOUBLE if size == 8 else FLOAT
 
     def codegen(context, builder, sig, args):
         scale, number = args[2:4]
-        centers, origin, panels, starts, columns = (
+        centers, origin, panels, half_squares, columns = (
             context.make_array(sig.args[i])(context, builder, args[i]) for i in (0, 1, 4, 5, 6)
         )
         k, d = (builder.extract_value(centers.shape, axis) for axis in (0, 1))
@@ -97,7 +99,7 @@ def fill_panel(typingctx, centers, origin, scale, number, panels, starts, column
             builder.fmul(squares, ir.Constant(_DOUBLES, [-0.5] * PANEL)), _FLOATS
         )
         half = builder.select(there, half, ir.Constant(_FLOATS, [LOWEST_SCORE] * PANEL))
-        place = builder.add(builder.ptrtoint(starts.data, ADDRESS), offset)
+        place = builder.add(builder.ptrtoint(half_squares.data, ADDRESS), offset)
         builder.store(half, builder.inttoptr(place, pointer)).align = 4 * PANEL
         return _largest(builder, squares)
 

@@ -75,10 +75,10 @@ def panel_scan(
     """
     if stop <= start:
         return 0
-    panels, starts = packed
+    panels, half_squares = packed
     origin, scale = frame
     far, lines, d = errors[0], errors[1:], X.shape[1]
-    n_panels, size = len(starts) // PANEL, d * X.itemsize
+    n_panels, size = len(half_squares) // PANEL, d * X.itemsize
     prefetches = end_to_end(X, rows) and size <= PREFETCHED_BYTES
     framed, lengths, is_framed = cache
     uncached = len(framed) == 0
@@ -106,7 +106,7 @@ def panel_scan(
             frame_rows(X, rows, at, m, shape, origin, scale, y, squares, next_rows, share)
         next_rows += groups * share
         width = score_panels(
-            y, d, groups, panels, starts, high, low, which, shape, next_rows, share
+            y, d, groups, panels, half_squares, high, low, which, shape, next_rows, share
         )
         # The coefficient of residuals is 0 for panels, so that any array may stand for them.
         n_ambiguous += certify(

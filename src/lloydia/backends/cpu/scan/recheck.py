@@ -44,7 +44,7 @@ def recheck_exact(
     scores : scratch
         From :func:`scratch_for_scores`.
     """
-    starts, columns = packed
+    half_squares, columns = packed
     origin, scale = frame
     far, line, near = errors
     d, k = X.shape[1], len(centers)
@@ -55,7 +55,7 @@ def recheck_exact(
         entry = ambiguous[q]
         i = rows[entry] if len(rows) else entry
         for j in upto(k):
-            scores[j] = starts[j]
+            scores[j] = half_squares[j]
         square = 0.0
         for f in upto(d):
             y = np.float32((X[i, f] - origin[f]) * scale)

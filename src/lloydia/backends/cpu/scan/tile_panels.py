@@ -26,36 +26,36 @@ NOTHING = (
 )
 
 
-def pack(panels, starts, each_block):
+def pack(panels, half_squares, each_block):
     """Return the tiles of centres, the tiles of their initial scores, and a norm.
 
-    The norm is the largest ``|b - h'|``.  `panels` and `starts` are those of
+    The norm is the largest ``|b - h'|``.  `panels` and `half_squares` are those of
     :class:`lloydia.backends.cpu.scan.centers.Packed`.
     """
     d = panels.shape[1]
     width = ABREAST * TILE
-    n_panels = -(-len(starts) // width)
+    n_panels = -(-len(half_squares) // width)
     n_steps = -(-columns_of(d) // TILE)
     tiles = aligned((n_panels, n_steps, ABREAST, TILE, TILE), np.int32)
-    tile_starts = aligned((n_panels, ABREAST, TILE, LANES), np.float32)
+    tile_half_squares = aligned((n_panels, ABREAST, TILE, LANES), np.float32)
     residuals = np.zeros(n_panels)
     each_block(
         lambda t, a, b: _fill(
             panels,
-            starts,
+            half_squares,
             a,
             b,
             head_pairs_of(d),
             d >= PREFILTER_FEATURES,
             3 if AMX else 1,
             tiles,
-            tile_starts,
+            tile_half_squares,
             residuals,
         ),
         4.0 * width * d,
         n_panels,
     )
-    return tiles, tile_starts, float(np.sqrt(residuals.max())) * (1.0 + d * 2.0**-22)
+    return tiles, tile_half_squares, float(np.sqrt(residuals.max())) * (1.0 + d * 2.0**-22)
 
 
 def aligned(shape, dtype):
@@ -66,7 +66,9 @@ def aligned(shape, dtype):
 
 
 @kernel
-def _fill(panels, starts, start, stop, after, bounded, parts, tiles, tile_starts, residuals):
+def _fill(
+    panels, half_squares, start, stop, after, bounded, parts, tiles, tile_half_squares, residuals
+):
     """Write the tiles of panels ``start`` to ``stop``; `tiles` is zero.
 
     `after` is the number of columns before the second h', `bounded` whether to write (N, P), and
@@ -77,10 +79,12 @@ def _fill(panels, starts, start, stop, after, bounded, parts, tiles, tile_starts
     for number in range(start, stop):
         for lane in range(ABREAST * TILE):
             j = number * ABREAST * TILE + lane
-            there = j < len(starts)
+            there = j < len(half_squares)
             c, row = lane // TILE, lane % TILE
             for p in range(LANES):
-                tile_starts[number, c, row, p] = starts[j] if there else np.float32(LOWEST_SCORE)
+                tile_half_squares[number, c, row, p] = (
+                    half_squares[j] if there else np.float32(LOWEST_SCORE)
+                )
             residual_square = head_square = 0.0
             for i in range(n_pairs if there else 0):
                 head = tail = np.int64(0)

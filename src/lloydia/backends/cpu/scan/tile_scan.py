@@ -72,12 +72,12 @@ def recheck_group(X, numbers, y, square, high, ambiguous, n, packed, centers, fr
 
     `found`, OUT, is (labels, D to the nearest, a lower bound on D to the others), by place.
     """
-    panels, starts, _ = packed
+    panels, half_squares, _ = packed
     labels, nearest_D, second = found
     far, line, near, unit = errors[0], errors[2], errors[4], 1.0 / np.float64(frame[1])
     d, k = X.shape[1], len(centers)
     shrink = 1.0 - (d + 8) * 2.0**-20
-    reach, names, points = aligned(GROUP), integers(len(starts)), integers(len(starts))
+    reach, names, points = aligned(GROUP), integers(len(half_squares)), integers(len(half_squares))
     requested = np.int64(0)
     for e in range(n):
         q = ambiguous[e]
@@ -88,8 +88,8 @@ def recheck_group(X, numbers, y, square, high, ambiguous, n, packed, centers, fr
         # Rounded to float32, it is still no larger than ``top - 2 error``.
         reach[q] = (top - 2.0 * error) - 2.0**-22 * (abs(high[q]) + error)
     n_listed = list_close_centers(
-        y.ctypes.data, d, panels.ctypes.data, starts.ctypes.data, len(panels), reach.ctypes.data,
-        requested, names.ctypes.data, points.ctypes.data,
+        y.ctypes.data, d, panels.ctypes.data, half_squares.ctypes.data, len(panels),
+        reach.ctypes.data, requested, names.ctypes.data, points.ctypes.data,
     )  # fmt: skip
     listed = (names, points, n_listed)
     recheck_close_centers(X, numbers, ambiguous, n, listed, k, centers, labels, nearest_D, second)

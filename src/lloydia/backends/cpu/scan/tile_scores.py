@@ -66,14 +66,14 @@ def columns_of(n_features: int) -> int:
 
 
 @kernel
-def score_pairs(tiles, n_pairs, n_columns, panels, starts, best, second, which):
+def score_pairs(tiles, n_pairs, n_columns, panels, half_squares, best, second, which):
     """Find the best two scores of pairs of vectors of rows, by the first columns of the panels.
 
     Parameters
     ----------
     tiles : IN, ndarray (n_pairs * ABREAST + 8, n_steps * KIB / 4), float32
         The rows; the last 8 are scratch.  A step has TILE columns.
-    panels, starts : IN
+    panels, half_squares : IN
         Those of :mod:`tile_panels`.
     best, second : OUT, float32, one per row
     which : OUT, int32
@@ -91,7 +91,7 @@ def score_pairs(tiles, n_pairs, n_columns, panels, starts, best, second, which):
                 tiles.ctypes.data + turn % n_pairs * pitch,
                 n_columns,
                 panels.ctypes.data + turn // n_pairs * panel_pitch,
-                starts.ctypes.data + turn // n_pairs * ABREAST * KIB,
+                half_squares.ctypes.data + turn // n_pairs * ABREAST * KIB,
                 scratch + turn % 2 * SCORES,
             )
         if turn > 0:
@@ -107,7 +107,7 @@ def score_pairs(tiles, n_pairs, n_columns, panels, starts, best, second, which):
 
 
 @kernel
-def _score(y, groups, n_head_pairs, tiles, panels, starts, best, second, which, residuals):
+def _score(y, groups, n_head_pairs, tiles, panels, half_squares, best, second, which, residuals):
     """Split framed rows into bfloat16, and find their best two scores.
 
     Parameters
@@ -116,7 +116,7 @@ def _score(y, groups, n_head_pairs, tiles, panels, starts, best, second, which, 
         An even number of groups, and of features.
     tiles : scratch, ndarray (n + 8, n_steps * KIB / 4), float32, for n vectors of rows
         Columns that belong to no feature are 0.
-    panels, starts, best, second, which
+    panels, half_squares, best, second, which
         As in :func:`score_pairs`.
     residuals : OUT, float32, one per row
         The squared norms of the tails.
@@ -128,11 +128,11 @@ def _score(y, groups, n_head_pairs, tiles, panels, starts, best, second, which, 
         out = tiles.ctypes.data + (v // ABREAST * n_steps * ABREAST + v % ABREAST) * KIB
         split_points(points, y.shape[1] // 2, n_head_pairs, out, residuals.ctypes.data + v * BYTES)
     n_pairs, n_columns = n_vectors // ABREAST, n_steps * TILE
-    score_pairs(tiles, n_pairs, n_columns, panels, starts, best, second, which)
+    score_pairs(tiles, n_pairs, n_columns, panels, half_squares, best, second, which)
 
 
 @kernel
-def _nothing(y, groups, n_head_pairs, tiles, panels, starts, best, second, which, residuals):
+def _nothing(y, groups, n_head_pairs, tiles, panels, half_squares, best, second, which, residuals):
     """Replace the function above where there are no matrix units: this compiles but never runs."""
 
 

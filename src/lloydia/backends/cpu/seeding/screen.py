@@ -69,7 +69,7 @@ class Screen:
     ----------
     panel : ndarray of shape (d, lanes)
         Candidates minus the origin, scaled, in X's type.
-    starts : ndarray of shape (1, lanes)
+    initial_scores : ndarray of shape (1, lanes)
         The initial scores; -inf in lanes without a candidate.
     columns : ndarray of shape (d, 8 or 16), float64
         The candidates themselves.
@@ -82,7 +82,7 @@ class Screen:
         octets = OCTET if n_candidates <= OCTET else 2 * OCTET
         lanes = 2 * OCTET if self.single else octets
         self.origin, self.radius = origin, radius
-        self.panel, self.starts = aligned((d, lanes), dtype), aligned((1, lanes), dtype)
+        self.panel, self.initial_scores = aligned((d, lanes), dtype), aligned((1, lanes), dtype)
         self.columns = aligned((d, octets), np.float64)
 
     def load(self, candidates: NDArray[np.float64]) -> tuple[float, float, float]:
@@ -93,15 +93,15 @@ class Screen:
         m, d = candidates.shape
         b = candidates - self.origin
         squares = np.einsum("cf,cf->c", b, b)
-        starts = -np.einsum("cf,f->c", b, self.origin) - 0.5 * squares
+        initial = -np.einsum("cf,f->c", b, self.origin) - 0.5 * squares
         grow = 1.0 + 2.0**-20
         norm = np.einsum("f,f->", self.origin, self.origin)
         M, C = (math.sqrt(s) * grow for s in (norm, squares.max()))
         scale = math.ldexp(1.0, -min(max(math.frexp(C)[1], -1000), 1000))
         self.columns[:, :m] = candidates.T
         self.panel[:, :m] = b.T * scale
-        self.starts.fill(-np.inf)
-        self.starts[0, :m] = starts * scale
+        self.initial_scores.fill(-np.inf)
+        self.initial_scores[0, :m] = initial * scale
         relative = 3.0 * (d + 8) * (2.0**-24 if self.single else 2.0**-53)
         absolute = scale * (relative * (C * C + M * C) + (d + 4) * 2.0**-1072)
         absolute += d * (2.0**-140 if self.single else 2.0**-1060)
@@ -113,7 +113,7 @@ class Screen:
 
 @subroutine(inline="always")
 def list_reachable_rows(
-    X, start, stop, panel, starts, test, nearest, norms, limits, bits, copies, hits
+    X, start, stop, panel, initial_scores, test, nearest, norms, limits, bits, copies, hits
 ):
     """List the rows of a tile whose D some candidate may lower; return how many.
 
@@ -122,7 +122,7 @@ def list_reachable_rows(
     X : IN, ndarray (n, d)
     start, stop : int
         The rows of the tile.
-    panel, starts, test : IN
+    panel, initial_scores, test : IN
         Those of :class:`Screen`.
     nearest, norms : IN, ndarray (n,), float64
         D to the nearest and to the first seed.
@@ -150,8 +150,8 @@ def list_reachable_rows(
                     copies[r, f] = X[start + p + r, f]
             rows = copies.ctypes.data
         for at in range(0, pitch, vector):
-            some, start_scores = panel.ctypes.data + at, starts.ctypes.data + at
-            above(X, rows, d, some, pitch, start_scores, at // size, limit, bit)
+            some, initial = panel.ctypes.data + at, initial_scores.ctypes.data + at
+            above(X, rows, d, some, pitch, initial, at // size, limit, bit)
         limit += ROWS * size
         bit += ROWS * 2
     count = 0

@@ -53,8 +53,8 @@ def norms_of(X, start, stop, norms):
 
 @kernel
 def evaluate_candidates(
-    X, first, last, candidates, table, starts, relative, absolute, nearest, norms, weights, low,
-    high, hits, counts, reductions,
+    X, first, last, candidates, table, half_squares, relative, absolute, nearest, norms, weights,
+    low, high, hits, counts, reductions,
 ):  # fmt: skip
     """Do for CSR rows what the function of this name in :mod:`wide_potentials` does.
 
@@ -64,20 +64,20 @@ def evaluate_candidates(
         The parts of a CSR matrix of m rows.
     table : IN, ndarray (d, m), float64
         The same, dense.
-    starts : IN, ndarray (m,), float64
+    half_squares : IN, ndarray (m,), float64
         Minus half the squared norms of the candidates.
     relative, absolute : float
         The error of a score is at most ``relative * norm + absolute``.
     """
     data, indices, indptr = X
-    m = len(starts)
+    m = len(half_squares)
     scores = np.empty(m)
     of_block = np.zeros(m, np.int64)
     for tile in range(first, last):
         start, n_hits = tile * TILE, 0
         for i in range(start, min(start + TILE, len(nearest))):
             for c in range(m):
-                scores[c] = starts[c]
+                scores[c] = half_squares[c]
             for at in range(indptr[i], indptr[i + 1]):
                 value, f = np.float64(data[at]), indices[at]
                 for c in range(m):
@@ -151,11 +151,11 @@ class SparsePotentials:
         norms_of(self.candidates, 0, count, norms)
         reductions = np.zeros((seeder.dataset.n_threads, count), dtype=np.int64)
         absolute = self.relative * float(norms.max()) + (seeder.dataset.n_features + 4) * 2.0**-1072
-        starts = -0.5 * norms
+        half_squares = -0.5 * norms
         seeder.each_tile(
             lambda t, a, b: evaluate_candidates(
-                seeder.dataset.X, a, b, self.candidates, table, starts, self.relative, absolute,
-                seeder.nearest, self.norms, seeder.dataset.weights, low, high,
+                seeder.dataset.X, a, b, self.candidates, table, half_squares, self.relative,
+                absolute, seeder.nearest, self.norms, seeder.dataset.weights, low, high,
                 self.hits, self.counts, reductions[t],
             ), 10.0 + 3.0 * seeder.dataset.width,
         )  # fmt: skip

@@ -33,7 +33,7 @@ SKETCHED_NUMBERS = 1 << 28
 
 @kernel(**LEAN)
 def evaluate_candidates(
-    X, first, last, m, panel, starts, columns, test, nearest, norms, weights, low, high,
+    X, first, last, m, panel, initial_scores, columns, test, nearest, norms, weights, low, high,
     scratch, hits, counts, reductions,
 ):  # fmt: skip
     """Add to `reductions` what each candidate takes off the integers of some tiles.
@@ -45,7 +45,7 @@ def evaluate_candidates(
         The tiles.
     m : int
         Candidates.
-    panel, starts, columns, test : IN
+    panel, initial_scores, columns, test : IN
         Those of :class:`Screen`.
     nearest, norms : IN, ndarray (n,), float64
         D to the nearest and to the first seed.
@@ -66,7 +66,7 @@ def evaluate_candidates(
     for tile in upto(first, last):
         start, stop = tile * TILE, minimum((tile + 1) * TILE, n)
         found = list_reachable_rows(
-            X, start, stop, panel, starts, test, nearest, norms, limits, bits, copies, hits
+            X, start, stop, panel, initial_scores, test, nearest, norms, limits, bits, copies, hits
         )
         n_hits = 0
         for at in upto(0, found, ROWS):
@@ -220,7 +220,7 @@ class WidePotentials:
             self.screen = Screen(self.origin, radius, seeder.dataset.dtype, m)
         screen = self.screen
         test = screen.load(values.astype(np.float64))
-        packed = (screen.panel, screen.starts, screen.columns, test)
+        packed = (screen.panel, screen.initial_scores, screen.columns, test)
         reductions = aligned((seeder.dataset.n_threads, MAX_CANDIDATES), np.int64)
         seeder.each_tile(
             lambda t, a, b: evaluate_candidates(

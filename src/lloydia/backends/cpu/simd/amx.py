@@ -85,21 +85,21 @@ def release(typingctx):
 
 
 @intrinsic
-def multiply(typingctx, points, n_columns, panel, starts, scores):
+def multiply(typingctx, points, n_columns, panel, initial_scores, scores):
     """Write the scores of ABREAST vectors of points and tiles of centres, a tile each.
 
     All are addresses or counts (intp).  Columns are pairs; padding after the last one fills a tile.
     """
 
     def codegen(context, builder, sig, args):
-        points, n_columns, panel, starts, scores = args
+        points, n_columns, panel, initial_scores, scores = args
         n_steps = builder.udiv(
             builder.add(n_columns, ir.Constant(ADDRESS, TILE - 1)), ir.Constant(ADDRESS, TILE)
         )
         abreast = range(ABREAST)
         totals = [(c, v) for c in abreast for v in abreast]
         for total, (c, _) in enumerate(totals):
-            _call(builder, "tileloadd64", _tile(total), _at(builder, starts, KIB * c), _ROW)
+            _call(builder, "tileloadd64", _tile(total), _at(builder, initial_scores, KIB * c), _ROW)
         with cgutils.for_range(builder, n_steps) as loop:
             step = builder.mul(loop.index, ir.Constant(ADDRESS, ABREAST * KIB))
 

@@ -62,20 +62,20 @@ def _number(value):
 
 
 @intrinsic
-def multiply(typingctx, points, n_columns, panel, starts, scores):
+def multiply(typingctx, points, n_columns, panel, initial_scores, scores):
     """Write the scores of ABREAST vectors of points and tiles of centres, as of :mod:`amx`.
 
     All are addresses or counts (intp).
     """
 
     def codegen(context, builder, sig, args):
-        points, n_columns, panel, starts, scores = args
+        points, n_columns, panel, initial_scores, scores = args
         with cgutils.for_range(builder, _number(ABREAST * TILE // UNROLLED_CENTERS)) as loop:
-            # The rows of a tile are as far apart in a panel as in starts and in scores.
+            # The rows of a tile are as far apart in a panel as in initial_scores and in scores.
             first = builder.mul(loop.index, _number(64 * UNROLLED_CENTERS))
             tile = builder.udiv(first, _number(KIB))
             centres = builder.add(panel, first)
-            start = builder.add(starts, first)
+            start = builder.add(initial_scores, first)
             totals = [
                 [cgutils.alloca_once(builder, VECTOR) for _ in range(ABREAST)]
                 for _ in range(UNROLLED_CENTERS)

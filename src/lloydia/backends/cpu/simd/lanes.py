@@ -89,10 +89,10 @@ def fetch(typingctx, address, size):
 
 
 @intrinsic
-def above(typingctx, X, rows, n_features, panel, pitch, starts, first, limits, bits):
+def above(typingctx, X, rows, n_features, panel, pitch, initial_scores, first, limits, bits):
     """Compare the scores of ROWS rows, in the type of `X`, with a limit per row.
 
-    A score is the value in `starts` plus the products, fused or not.  Bit j of the row's uint16 in
+    A score is its initial score plus the products, fused or not.  Bit j of the row's uint16 in
     `bits`, OUT, is set if the score of candidate j is above the row's limit, or NaN.  The vector is
     that of the candidates from `first` on; if `first` is 0, `bits` is overwritten, else added to.
     """
@@ -100,12 +100,12 @@ def above(typingctx, X, rows, n_features, panel, pitch, starts, first, limits, b
     kind = _SINGLES if X.dtype == types.float32 else _DOUBLES
 
     def codegen(context, builder, sig, args):
-        _, rows, n_features, panel, pitch, starts, first, limits, bits = args
+        _, rows, n_features, panel, pitch, initial_scores, first, limits, bits = args
         name = f"llvm.fmuladd.v{kind.count}f{8 * _BYTES // kind.count}"
         muladd = cgutils.get_or_insert_function(
             builder.module, ir.FunctionType(kind, [kind] * 3), name
         )
-        start = _vector(builder, starts, 0, kind)
+        start = _vector(builder, initial_scores, 0, kind)
         sums = [cgutils.alloca_once(builder, kind) for _ in range(ROWS)]
         for r in range(ROWS):
             builder.store(start, sums[r])

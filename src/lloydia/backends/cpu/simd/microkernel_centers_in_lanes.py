@@ -67,9 +67,9 @@ def _splat(builder, scalar, kind):
 def _scan_panel(nv: int):
     """Return the code of the scan of a panel of `nv` vectors.
 
-    All arguments are addresses or counts (intp): MR rows of `n_features`; the panel; where the
-    scores start (minus half the squared norms); the lanes' best two and their vectors; and the
-    number of the panel's first vector.  Number 0 ignores the old best two.
+    All arguments are addresses or counts (intp): MR rows of `n_features`; the panel; the initial
+    scores (minus half the squared norms); the lanes' best two and their vectors; and the number of
+    the panel's first vector.  Number 0 ignores the old best two.
     """
     signature = types.void(*[types.intp] * 8)
 

@@ -177,10 +177,10 @@ def scan_panel(builder, deep, y, n_features, panel, half_squares, best, second, 
     """Emit the scan of a group with a panel, folding the scores into the group's best two.
 
     All arguments but `deep` (add up DEPTH features at a time) are addresses or counts (intp): the
-    group; its features; the panel; where its scores start (minus half the squared norms); the best
-    two and the panel of the best; and the panel's number.  Number 0 ignores the old best two.  If
-    the second half of a panel is padding, which its starts show, only the first half is scored, and
-    so on.
+    group; its features; the panel; its initial scores (minus half the squared norms); the best two
+    and the panel of the best; and the panel's number.  Number 0 ignores the old best two.  If the
+    initial scores show that the second half of a panel is padding, only the first half is scored,
+    and so on.
     """
     is_first = builder.icmp_signed("==", number, ir.Constant(ADDRESS, 0))
     name = builder.trunc(number, INT)

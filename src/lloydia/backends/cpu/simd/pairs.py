@@ -6,7 +6,7 @@ of length 3 d, summed in float32.  The heads come first, and :mod:`scan.bf16_pre
 only these.  Layouts, in tiles of 1 KiB:
 
 * ABREAST vectors of rows: ``[step, vector, pair of columns, row]``, a pair in 32 bits;
-* a panel is ABREAST * TILE centres: ``[step, tile, centre, column]``; its scores start from tiles
+* a panel is ABREAST * TILE centres: ``[step, tile, centre, column]``; its initial scores are tiles
   whose rows are minus half a squared norm each;
 * scores: ``[tile, vector, centre, row]``, float32.
 

@@ -75,9 +75,9 @@ def _portable_dot(builder, total, unsigned, signed):
 _dot = _vnni_dot if compiled_for("avx512vnni") else _portable_dot
 
 
-def _scores(builder, rows, n_quads, candidates, starts, totals):
+def _scores(builder, rows, n_quads, candidates, initial_scores, totals):
     """Add up the products of a few vectors of rows and a few candidates."""
-    for start, row in zip(starts, totals, strict=True):
+    for start, row in zip(initial_scores, totals, strict=True):
         for total in row:
             builder.store(start, total)
     with cgutils.for_range(builder, n_quads) as loop:
@@ -90,12 +90,12 @@ def _scores(builder, rows, n_quads, candidates, starts, totals):
                 builder.store(_dot(builder, builder.load(total), value, c), total)
 
 
-def _flags(builder, rows, n_quads, candidates, starts, first, limits, totals):
+def _flags(builder, rows, n_quads, candidates, initial_scores, first, limits, totals):
     """Return for some vectors of rows, lane by lane, a bit for each candidate from `first` on."""
     pitch = builder.mul(n_quads, _ADDRESS(4))
     base = builder.add(candidates, builder.mul(first, pitch))
     places = [builder.add(base, builder.mul(pitch, _ADDRESS(c))) for c in range(len(totals))]
-    at = builder.add(starts, builder.mul(first, _ADDRESS(4)))
+    at = builder.add(initial_scores, builder.mul(first, _ADDRESS(4)))
     begin = [_splat(builder, _loaded(builder, at, 4 * c, _INT, 4)) for c in range(len(totals))]
     _scores(builder, rows, n_quads, places, begin, totals)
     shift = _splat(builder, builder.trunc(first, _INT))
@@ -131,7 +131,7 @@ def _append(builder, flags, numbers, hits, count):
 
 
 @intrinsic
-def flag_rows(typingctx, rows, n_quads, candidates, starts, m, limits, number, hits, count):
+def flag_rows(typingctx, rows, n_quads, candidates, initial_scores, m, limits, number, hits, count):
     """Append the rows of a group that have a score above their limit to a list of `count` hits.
 
     Nothing branches on a score.  Returns how many hits there are then.
@@ -141,9 +141,9 @@ def flag_rows(typingctx, rows, n_quads, candidates, starts, m, limits, number, h
     rows : IN, address of a group, from a multiple of 64 bytes on
     n_quads : int
         Columns, divided by four.
-    candidates, starts : IN, addresses
-        The bytes of `m` candidates, end to end, and the int32 that their scores start from; `m` is
-        up to 16.  Up to the next multiple of FEW, those after them are read and flagged too.
+    candidates, initial_scores : IN, addresses
+        The bytes of `m` candidates, contiguous, and the initial scores of each, int32; `m` is up to
+        16.  Up to the next multiple of FEW, those after them are read and flagged too.
     limits : IN, address of GROUP int32
     number : int
         That of the first row.
@@ -153,7 +153,7 @@ def flag_rows(typingctx, rows, n_quads, candidates, starts, m, limits, number, h
     """
 
     def codegen(context, builder, sig, args):
-        rows, n_quads, candidates, starts, m, limits, number, hits, count = args
+        rows, n_quads, candidates, initial_scores, m, limits, number, hits, count = args
         totals = [
             [cgutils.alloca_once(builder, _INTS) for _ in range(ABREAST)] for _ in range(CANDIDATES)
         ]
@@ -170,7 +170,7 @@ def flag_rows(typingctx, rows, n_quads, candidates, starts, m, limits, number, h
 
                 def add(n, some=some, above=above, first=first):
                     new = _flags(
-                        builder, some, n_quads, candidates, starts, first, above, totals[:n]
+                        builder, some, n_quads, candidates, initial_scores, first, above, totals[:n]
                     )
                     for flags, value in zip(found, new, strict=True):
                         builder.store(builder.or_(builder.load(flags), value), flags)
