@@ -16,7 +16,7 @@ from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
 from lloydia.backends.cpu.runtime.kernel_cache import Cache
-from lloydia.imports import uncollected
+from lloydia.imports import uncollected, uninterrupted
 
 __all__ = [
     "LEAN",
@@ -79,7 +79,7 @@ def kernel(function: Callable | None = None, **options: Any) -> Any:
         compiled._cache = Cache(function)
         compiled._cache.counts = options.get("_nrt", True)
     # Compiling makes many objects and hardly any garbage.
-    compiled.compile = uncollected(compiled.compile)
+    compiled.compile = uninterrupted(uncollected(compiled.compile))
     return compiled
 
 
