@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import njit
-from numba.core import cgutils, types
+from numba.core import types
 from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
@@ -110,7 +110,9 @@ def local(typingctx, kind, size):
 
     def codegen(context, builder, sig, args):
         element = context.get_data_type(array.dtype)
-        memory = cgutils.alloca_once(builder, ir.ArrayType(element, size.literal_value))
+        # Numba's own allocation would be filled with zeros in every call.
+        with builder.goto_entry_block():
+            memory = builder.alloca(ir.ArrayType(element, size.literal_value))
         memory.align = 64
         data = builder.bitcast(memory, element.as_pointer())
         return _array_at(context, builder, array, data, [ir.IntType(64)(size.literal_value)])

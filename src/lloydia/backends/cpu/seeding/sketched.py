@@ -80,7 +80,10 @@ def flag_tile(tile, n, first, m, groups, limits, candidates, flagged):
 @subroutine
 def fetch_row(X, i, nearest):
     """Prefetch a row and its D."""
-    fetch(X.ctypes.data + i * X.strides[0], minimum(X.shape[1] * X.itemsize, FETCHED))
+    row, size = X.ctypes.data + i * X.strides[0], minimum(X.shape[1] * X.itemsize, FETCHED)
+    fetch(row, size)
+    # Few rows begin where a cache line does, so that they end in one more.
+    fetch(row + size - 1, 1)
     fetch(nearest.ctypes.data + 8 * i, 8)
 
 
@@ -169,11 +172,15 @@ def bound_gains(
                 X, rows, pairs, names, n_pairs, centers, unit, margins, nearest, weights, nearer,
                 gains,
             )  # fmt: skip
+            own = last_tile = 0
             for p in upto(n_rows):
                 of = rows[p] // TILE
+                # Not `counts[of] += 1`, which waits for what the last row stored there.
+                own = own if of == last_tile else 0
                 place = np.uint32(rows[p] - of * TILE)
-                hits[of * TILE + counts[of]] = place << np.uint32(MAX_CANDIDATES) | nearer[p]
-                counts[of] += nearer[p] != 0
+                hits[of * TILE + own] = place << np.uint32(MAX_CANDIDATES) | nearer[p]
+                own += nearer[p] != 0
+                counts[of], last_tile = own, of
             n_evaluated += n_pairs
             n_rows = n_pairs = 0
     return n_evaluated
@@ -268,17 +275,17 @@ def accept_candidate(
     for q in upto(LANES):
         names[q] = j
     for tile in upto(first, last):
-        start = tile * TILE
+        start, before = tile * TILE, m
         for at in upto(counts[tile]):
             hit = np.int64(hits[start + at])
-            if hit >> j & 1:
-                rows[m] = start + (hit >> MAX_CANDIDATES)
-                # The row is read after some more tiles.
-                fetch_row(X, rows[m], nearest)
-                fetch(squares.ctypes.data + 4 * rows[m], 4)
-                fetch(errors.ctypes.data + 4 * rows[m], 4)
-                fetch(limits.ctypes.data + 4 * rows[m], 4)
-                m += 1
+            rows[m] = start + (hit >> MAX_CANDIDATES)
+            m += hit >> j & 1
+        # The rows are read after some more tiles.
+        for p in upto(before, m):
+            fetch_row(X, rows[p], nearest)
+            fetch(squares.ctypes.data + 4 * rows[p], 4)
+            fetch(errors.ctypes.data + 4 * rows[p], 4)
+            fetch(limits.ctypes.data + 4 * rows[p], 4)
         if m >= TOGETHER or tile == last - 1:
             for done in upto(0, m, LANES):
                 here = minimum(LANES, m - done)
