@@ -89,10 +89,10 @@ class Elsewhere(FileCacheManager):
 
     def get_file(self, filename: str) -> str | None:
         """Return the path of a file in either folder."""
-        own = super().get_file(filename)
-        return own if own or self.there is None else self.there.get_file(filename)
+        path = super().get_file(filename)
+        return path if path or self.there is None else self.there.get_file(filename)
 
     def get_group(self, filename: str) -> dict[str, str] | None:
         """Return the paths of the files of a kernel in either folder."""
-        own = super().get_group(filename)
-        return own if own or self.there is None else self.there.get_group(filename)
+        paths = super().get_group(filename)
+        return paths if paths or self.there is None else self.there.get_group(filename)

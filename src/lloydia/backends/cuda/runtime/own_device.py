@@ -34,11 +34,11 @@ def on(name: str) -> AbstractContextManager:
 
 def on_own_device(part: T) -> T:
     """Make the public methods of a class run on the GPU of its attribute `device`."""
-    own: Any = part
-    for name in dir(own):
-        method = getattr(own, name)
+    guarded_class: Any = part
+    for name in dir(guarded_class):
+        method = getattr(guarded_class, name)
         if isfunction(method) and not name.startswith("_"):
-            setattr(own, name, _guarded(method))
+            setattr(guarded_class, name, _guarded(method))
     return part
 
 

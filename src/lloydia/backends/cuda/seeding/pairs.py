@@ -87,12 +87,14 @@ def savings_kernel(
         p = block * BLOCK + tl.arange(0, BLOCK)
         inside = p < n_all
         row = p // count
-        own = (p - row * count).to(tl.int32)
+        candidate_of_pair = (p - row * count).to(tl.int32)
         if pairs is not None:
             pair = tl.load(pairs + p, mask=p < listed, other=0)
             row = tl.where(listed < 0, row, pair // CANDIDATES)
-            own = tl.where(listed < 0, own, (pair % CANDIDATES).to(tl.int32))
-        D = pair_distances(X + row * d, table + own * d, inside, d, LEVELS, STAGES)
+            candidate_of_pair = tl.where(
+                listed < 0, candidate_of_pair, (pair % CANDIDATES).to(tl.int32)
+            )
+        D = pair_distances(X + row * d, table + candidate_of_pair * d, inside, d, LEVELS, STAGES)
         if squares is not None:
             tl.store(squares + p, D, mask=p < listed)
         near = tl.load(nearest + row, mask=inside, other=0.0)
@@ -102,7 +104,7 @@ def savings_kernel(
             near = weight * near
             D = weight * D
         saved = (rint(near * low * high) - rint(D * low * high)).to(tl.int64)
-        sums += tl.where(own[None, :] == candidate[:, None], saved[None, :], 0)
+        sums += tl.where(candidate_of_pair[None, :] == candidate[:, None], saved[None, :], 0)
     total = tl.sum(sums, axis=1)
     to = changes + tl.load(step) * count + candidate
     tl.atomic_add(to, -total, mask=(candidate < count) & (total != 0), sem="relaxed")

@@ -48,8 +48,8 @@ def list_pairs(rows, hit, pairs, n_pairs, capacity):
         # A hit comes after those of its row's earlier candidates.
         earlier = bits[:, None] & ((1 << candidate) - 1)[None, :]
         at = begin[:, None] + ones_of(earlier)
-        own = rows[:, None] * CANDIDATES + candidate[None, :]
-        tl.store(pairs + at, own, mask=hit & (at < capacity))
+        pair = rows[:, None] * CANDIDATES + candidate[None, :]
+        tl.store(pairs + at, pair, mask=hit & (at < capacity))
 
 
 @triton.jit(do_not_specialize=["n", "count", "capacity"])
