@@ -14,6 +14,9 @@ __all__ = ["queue_reach", "queue_screen"]
 
 # Rows of a program, its warps, and steps of a product that are loaded ahead.
 ROWS, WARPS, STAGES = 128, 4, 3
+# The fewest columns of a product on matrix units; k-means++ draws no more candidates up to 1,096
+# clusters.
+FEWEST = 8
 BLOCK = tl.constexpr(1024)
 
 
@@ -27,18 +30,18 @@ def ones_of(bits):
 
 
 @triton.jit
-def list_pairs(rows, hit, pairs, n_pairs, capacity):
+def list_pairs(rows, hit, pairs, n_pairs, capacity, COLUMNS: tl.constexpr):
     """Append ``16 row + candidate`` of each hit to a list, which stores the first `capacity`.
 
     Parameters
     ----------
     rows : int64 (ROWS,), IN
-    hit : bool (ROWS, CANDIDATES), IN
+    hit : bool (ROWS, COLUMNS), IN
     pairs : int64 (capacity,), OUT
     n_pairs : int64 (1,), IN and OUT
         It also counts the pairs that do not fit.
     """
-    candidate = tl.arange(0, CANDIDATES)
+    candidate = tl.arange(0, COLUMNS)
     bits = tl.sum(hit.to(tl.int32) << candidate[None, :], 1)
     counts = ones_of(bits)
     total = tl.sum(counts, 0)
@@ -55,7 +58,8 @@ def list_pairs(rows, hit, pairs, n_pairs, capacity):
 @triton.jit(do_not_specialize=["n", "count", "capacity"])
 def screen_kernel(
     digits, scales, norms, reach, candidate_digits, candidate_numbers, pairs, n_pairs, n, width,
-    count, capacity, ROWS: tl.constexpr, CHUNK: tl.constexpr, STAGES: tl.constexpr,
+    count, capacity, ROWS: tl.constexpr, COLUMNS: tl.constexpr, CHUNK: tl.constexpr,
+    STAGES: tl.constexpr,
 ):  # fmt: skip
     """List the pairs for which :mod:`int8_rows` does not prove that the row keeps its seed.
 
@@ -68,12 +72,12 @@ def screen_kernel(
     pairs, n_pairs, capacity
         See :func:`list_pairs`; `n_pairs` is 0 before.
     n, width, count : int, IN
-        Rows, their stored features, candidates.
+        Rows, their stored features, candidates: at most COLUMNS.
     """
     wait_for_previous_kernel()
     rows = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     inside = rows < n
-    t, f = tl.arange(0, CANDIDATES), tl.arange(0, CHUNK)
+    t, f = tl.arange(0, COLUMNS), tl.arange(0, CHUNK)
     # These loads are in flight while products are computed.
     u = tl.load(reach + rows, mask=inside, other=0.0)
     norm = tl.load(norms + rows, mask=inside, other=0.0)
@@ -83,8 +87,8 @@ def screen_kernel(
     residuals = tl.load(candidate_numbers + 2 * CANDIDATES + t)
     x_at = digits + rows[:, None] * width + f[None, :]
     c_at = candidate_digits + t[None, :] * width + f[:, None]
-    high = tl.zeros((ROWS, CANDIDATES), tl.int32)
-    low = tl.zeros((ROWS, CANDIDATES), tl.int32)
+    high = tl.zeros((ROWS, COLUMNS), tl.int32)
+    low = tl.zeros((ROWS, COLUMNS), tl.int32)
     for first in tl.range(0, width, CHUNK, num_stages=STAGES):
         q = tl.load(x_at + first, mask=inside[:, None], other=0)
         high = tl.dot(q, tl.load(c_at + first), high, out_dtype=tl.int32)
@@ -96,7 +100,7 @@ def screen_kernel(
     above -= u[:, None] * residuals[None, :]
     # NaN proves nothing.
     hit = ~(above > 0.0) & inside[:, None] & (t < count)[None, :]
-    list_pairs(rows, hit, pairs, n_pairs, capacity)
+    list_pairs(rows, hit, pairs, n_pairs, capacity, COLUMNS)
 
 
 def queue_screen(
@@ -108,7 +112,8 @@ def queue_screen(
         screen_kernel, (ceil_div(n, ROWS),),
         rows.digits, rows.scales, rows.norms, reach, rows.candidate_digits, rows.candidate_numbers,
         pairs, n_pairs, n, rows.width, count, len(pairs),
-        ROWS=ROWS, CHUNK=min(CHUNK, rows.width), STAGES=STAGES if rows.width > CHUNK else 1,
+        ROWS=ROWS, COLUMNS=FEWEST if count <= FEWEST else CANDIDATES.value,
+        CHUNK=min(CHUNK, rows.width), STAGES=STAGES if rows.width > CHUNK else 1,
         num_warps=WARPS, **EXACT,
     )  # fmt: skip
 
