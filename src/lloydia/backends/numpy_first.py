@@ -118,16 +118,19 @@ def seconds_of(text: str) -> float:
 
 _budget = Budget(seconds_of(os.environ.get(VARIABLE, SECONDS)))
 
+# How many contexts of `compiled_only` are open.
+_contexts = 0
+
 
 @contextmanager
 def compiled_only() -> Iterator[None]:
     """Have compiled kernels do all work of engines that are made in this context, in any thread."""
-    global _budget
-    before, _budget = _budget, Budget(0.0)
+    global _contexts
+    _contexts += 1
     try:
         yield
     finally:
-        _budget = before
+        _contexts -= 1
 
 
 def engine_for(X: Any, weights: NDArray | None, n_threads: int | None, spare: float) -> Engine:
@@ -137,8 +140,7 @@ def engine_for(X: Any, weights: NDArray | None, n_threads: int | None, spare: fl
         return load("lloydia.backends.cpu.engine").CPU(X, weights, n_threads, spare)
 
     # NumPy measures the magnitudes of the rows first, which counts for no less than a sum.
-    if _budget.take(sum_of(*X.shape), 1, lambda: compiled().is_compiled):
-        # The budget of this moment, so that contexts hold for all that the engine does.
+    if not _contexts and _budget.take(sum_of(*X.shape), 1, lambda: compiled().is_compiled):
         return NumpyFirst(X, weights, n_threads, spare, _budget)
     return compiled()
 
