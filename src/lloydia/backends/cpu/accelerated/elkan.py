@@ -15,7 +15,15 @@ from numba.extending import overload
 from numpy.typing import NDArray
 
 from lloydia.backends.cpu.rows.features import canonical_row, distance, load
-from lloydia.backends.cpu.runtime.compiled import LEAN, kernel, subroutine
+from lloydia.backends.cpu.runtime.compiled import (
+    LEAN,
+    kernel,
+    local,
+    maximum,
+    minimum,
+    subroutine,
+)
+from lloydia.backends.cpu.runtime.counting import upto
 from lloydia.backends.cpu.scan.bounds import upper_bound
 from lloydia.backends.cpu.scan.centers import aligned
 from lloydia.backends.cpu.scan.nearest import two_nearest
@@ -36,6 +44,9 @@ __all__ = ["bound_rows", "elkan", "scratch_for_bounds", "scratch_for_distances"]
 
 # A single distance takes as long as about this many distances of a scan.
 COST_OF_ONE_DISTANCE = 8
+
+# Rows at most whose scores are computed together.
+BLOCK = 16 * MR
 
 
 def measure(X, i, centers, numbers, count, unit, squares):
@@ -75,19 +86,13 @@ def farther(square, padding):
 @subroutine(**LEAN)
 def nearer(square, padding):
     """Return a lower bound on the same distance; float32."""
-    return np.float32(max(np.sqrt(np.float64(square)) * (1.0 - padding[2]) - padding[3], 0.0))
+    return np.float32(maximum(np.sqrt(np.float64(square)) * (1.0 - padding[2]) - padding[3], 0.0))
 
 
 def scratch_for_bounds(d: int, k: int, width: int) -> tuple[NDArray, ...]:
     """Return the scratch of :func:`bound_rows`, for scores of `width` centres, k or more."""
-    block = max(1, min(16, 65536 // width // MR)) * MR
-    y = np.zeros((block, d), np.float32)
-    floats, doubles = np.empty((3, block), np.float32), np.empty((2, block))
-    addresses = y.ctypes.data + y.strides[0] * np.arange(block)
-    return (
-        y, aligned((block * width,)), *floats, *doubles, np.empty(block, np.int32), addresses,
-        np.empty(d), np.empty(k),
-    )  # fmt: skip
+    block = max(1, min(BLOCK // MR, 65536 // width // MR)) * MR
+    return np.zeros((block, d), np.float32), aligned((block, width)), np.empty(d), np.empty(k)
 
 
 @kernel(**LEAN)
@@ -121,27 +126,36 @@ def bound_rows(
     panels, half_squares, packed = centers.panels, centers.half_squares, centers.rows
     d, width = len(origin), len(half_squares)
     low, high = low * padding[0] / scale, high * padding[0] / scale
-    y, scores, low_square, best, second, errors, high_square, which, addresses, x, D = scratch
-    block = len(which)
+    y, scores, x, D = scratch
+    block = len(y)
+    low_square, best, second = (
+        local(np.float32, BLOCK),
+        local(np.float32, BLOCK),
+        local(np.float32, BLOCK),
+    )
+    errors, high_square = local(np.float64, BLOCK), local(np.float64, BLOCK)
+    which, addresses = local(np.int32, BLOCK), local(np.int64, BLOCK)
+    for p in upto(block):
+        addresses[p] = y.ctypes.data + p * y.strides[0]
     every, start, ends = addresses.ctypes.data, panels.ctypes.data, half_squares.ctypes.data
     a, b, c, out = best.ctypes.data, second.ctypes.data, which.ctypes.data, scores.ctypes.data
     lower_at, drift_at = lower.ctypes.data, drift.ctypes.data
     shrink, tiny = np.float32(1.0 - padding[1]), np.float32(padding[3])
     rechecked = 0
-    for at in range(0, n, block):
-        m = min(block, n - at)
-        for p in range(m):
+    for at in upto(0, n, block):
+        m = minimum(block, n - at)
+        for p in upto(m):
             load(X, rows[at + p], x)
             square, _ = frame(x, origin, scale, packed, 0, y, p)
             errors[p], low_square[p], high_square[p] = limits(square, centers.errors)
-        for panel in range(len(panels)):
-            for p in range(0, m, MR):
+        for panel in upto(len(panels)):
+            for p in upto(0, m, MR):
                 scores_of_one(
                     every + p * 8, d, start + panel * d * LANES * 4, ends + panel * LANES * 4,
                     a + p * 4, b + p * 4, c + p * 4, panel * LANES, panel == 0,
                     out + (p * width + panel * LANES) * 4, width * 4,
                 )  # fmt: skip
-        for p in range(m):
+        for p in upto(m):
             i, j = rows[at + p], np.int64(which[p])
             store_bounds(
                 out + p * width * 4, drift_at, lower_at + i * width * 4, width // LANES,
@@ -162,7 +176,7 @@ def bound_rows(
     return rechecked
 
 
-@subroutine(**LEAN)
+@subroutine(inline="always")
 def choose(X, i, a, own, numbers, squares, count, wide, x, padding):
     """Return the nearest of centre `a` and `count` others, from squared distances.
 
@@ -170,7 +184,7 @@ def choose(X, i, a, own, numbers, squares, count, wide, x, padding):
     the row was ambiguous.
     """
     best, second, j = own, np.float32(np.inf), a
-    for q in range(count):
+    for q in upto(count):
         square = squares[q]
         nearest = square < best
         loser = best if nearest else square
@@ -182,7 +196,7 @@ def choose(X, i, a, own, numbers, squares, count, wide, x, padding):
         return j, reach, second_bound, False
     load(X, i, x)
     j, D = a, distance(x, wide[a])
-    for q in range(count):
+    for q in upto(count):
         if not reach < nearer(squares[q], padding):
             other, number = distance(x, wide[numbers[q]]), np.int64(numbers[q])
             if other < D or (other == D and number < j):
@@ -193,7 +207,7 @@ def choose(X, i, a, own, numbers, squares, count, wide, x, padding):
 def scratch_for_distances(d: int, width: int) -> tuple[NDArray, ...]:
     """Return the scratch of :func:`elkan`, for `width` centres, k or more."""
     numbers, squares = np.empty(width, np.int32), np.empty(width, np.float32)
-    return numbers, squares, np.empty(1, np.int32), np.empty(1, np.float32), np.empty(d)
+    return numbers, squares, np.empty(d)
 
 
 @kernel(**LEAN)
@@ -230,11 +244,12 @@ def elkan(
     k, width = len(wide), lower.shape[1]
     unit = scaled.dtype.type(padding[0])
     grow, tiny = np.float32(1.0 + padding[1]), np.float32(padding[3])
-    numbers, squares, one, own, x = scratch
+    numbers, squares, x = scratch
+    one, found = local(np.int32, 1), local(np.float32, 1)
     gaps_at, drift_at = half_gaps.ctypes.data, drift.ctypes.data
     lower_at, numbers_at = lower.ctypes.data, numbers.ctypes.data
     n_rows = n_many = evaluated = rechecked = 0
-    for i in range(start, stop):
+    for i in upto(start, stop):
         a = np.int64(labels[i])
         # There are no bounds yet: at first, or if another algorithm found the label.
         if upper[i] == np.inf:
@@ -243,14 +258,15 @@ def elkan(
             continue
         u = (upper[i] + moved[a]) * grow + tiny
         upper[i] = u
-        bound = max(nearest[i] - total_drift, half_nearest[a])
+        bound = np.float32(maximum(nearest[i] - total_drift, half_nearest[a]))
         # Elkan 2003, lemma 1: u < s(a), or u < l_j for all j != a, keeps label a.
         if u * grow + tiny < bound:
             continue
         one[0] = a
-        measure(X, i, scaled, one, 1, unit, own)
+        measure(X, i, scaled, one, 1, unit, found)
+        own = found[0]
         evaluated += 1
-        u = min(u, np.float32(farther(own[0], padding)))
+        u = np.float32(minimum(u, np.float32(farther(own, padding))))
         upper[i] = u
         # The same, with u replaced by the distance itself.
         if u * grow + tiny < bound:
@@ -267,13 +283,15 @@ def elkan(
         evaluated += count
         measure(X, i, scaled, numbers, count, unit, squares)
         j, reach, second_bound, ambiguous = choose(
-            X, i, a, own[0], numbers, squares, count, wide, x, padding
+            X, i, a, own, numbers, squares, count, wide, x, padding
         )
-        for q in range(count):
+        for q in upto(count):
             c = numbers[q]
             lower[i, c] = stored_bound(nearer(squares[q], padding), drift[c], padding)
-        lower[i, a] = stored_bound(nearer(own[0], padding), drift[a], padding)
-        nearest[i] = stored_bound(min(lowest_bound, second_bound), total_drift, padding)
+        lower[i, a] = stored_bound(nearer(own, padding), drift[a], padding)
+        nearest[i] = stored_bound(
+            np.float32(minimum(lowest_bound, second_bound)), total_drift, padding
+        )
         upper[i] = reach
         rechecked += ambiguous
         rows[n_rows] = i

@@ -18,7 +18,7 @@ import numpy as np
 
 from lloydia.backends.cpu.accelerated.yinyang_slots import TILE, Slots, fill, select
 from lloydia.backends.cpu.rows.features import canonical_row, load
-from lloydia.backends.cpu.runtime.compiled import LEAN, kernel, subroutine
+from lloydia.backends.cpu.runtime.compiled import LEAN, kernel, minimum, subroutine
 from lloydia.backends.cpu.scan.bounds import upper_bound
 from lloydia.backends.cpu.scan.nearest import two_nearest
 from lloydia.backends.cpu.scan.panels import best_of_all, best_of_one
@@ -55,7 +55,7 @@ def scan_group(panels, half_squares, group, per_group, n, addresses, best, secon
     every, start, ends = addresses.ctypes.data, panels.ctypes.data, half_squares.ctypes.data
     firsts, seconds, winners = best.ctypes.data, second.ctypes.data, which.ctypes.data
     first = group * per_group
-    for panel in range(first, min(first + per_group, len(panels))):
+    for panel in range(first, minimum(first + per_group, len(panels))):
         vectors, half = start + panel * d * width * 4, ends + panel * width * 4
         at, anew = panel * width, panel == first
         for q in range(0, n, MR):
@@ -127,7 +127,7 @@ def write_labels(X, m, slots, centers, labels, upper, lower, drift, size, paddin
             # The old label is now one of the others of its group, which was not evaluated.
             g = place[a] // size
             bound = stored_bound(below(low_square[p], own[p], low, padding), drift[g], padding)
-            lower[g, i] = min(lower[g, i], bound)
+            lower[g, i] = np.float32(minimum(lower[g, i], bound))
     return rechecked
 
 
@@ -147,7 +147,7 @@ def evaluate(m, slots, centers, upper, lower, drift, size, padding, lists):
         bounds, gone = lower[g], drift[g]
         n = fail(m, rows, pitch, base, bounds, gone, upper, padding, found, addresses)
         if n:
-            evaluated += n * min(size, k - g * size)
+            evaluated += n * minimum(size, k - g * size)
             scan_group(panels, half_squares, g, per_group, n, addresses, best, second, winner)
             fold(n, found, best, second, winner, bound, slots, bounds, gone, factor, padding)
     return evaluated
@@ -201,13 +201,14 @@ def yinyang(
     """
     slots, lists, lowest_bound, active, x, D = scratch
     block = len(slots.rows)
-    n_rows = evaluated = rechecked = 0
-    at, q, n_active = start, 0, 0
+    # Not literals, for whose types functions would be compiled again.
+    none = n_rows = evaluated = rechecked = q = n_active = np.int64(0)
+    at = start
     while True:
-        m = 0
+        m = none
         while m < block and (q < n_active or at < stop):
             if q == n_active:
-                q, end = 0, min(at + TILE, stop)
+                q, end = none, minimum(at + TILE, stop)
                 n_active = select(
                     at, end, labels, upper, lower, moved, drift, padding, lowest_bound, active
                 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lloydia.backends.cpu.runtime.compiled import LEAN, subroutine
+from lloydia.backends.cpu.runtime.compiled import LEAN, maximum, subroutine
 
 __all__ = ["above", "below", "lower_bound", "upper_bound"]
 
@@ -22,7 +22,7 @@ def upper_bound(value, padding):
 @subroutine(**LEAN)
 def lower_bound(value, padding):
     """Return a lower bound from a computed value."""
-    return max(value * (1.0 - padding[1]) - padding[3], 0.0)
+    return maximum(value * (1.0 - padding[1]) - padding[3], 0.0)
 
 
 @subroutine(**LEAN)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lloydia.backends.cpu.runtime.compiled import LEAN, kernel
+from lloydia.backends.cpu.runtime.compiled import LEAN, kernel, maximum
 from lloydia.backends.cpu.scan.centers import aligned
 from lloydia.backends.cpu.simd.microkernel_centers_in_lanes import LANES, LOWEST_SCORE, NV
 from lloydia.exact import certificate
@@ -121,5 +121,5 @@ def _fill(centers, order, origin, scale, panels, half_squares, rows):
             rows[p, f] = value
             square += np.float64(value) * np.float64(value)
         half_squares[p] = np.float32(-0.5 * square)
-        largest = max(largest, square)
+        largest = maximum(largest, square)
     return np.sqrt(largest) * (1.0 + (d + 8) * 2.0**-22) + 2.0**-60

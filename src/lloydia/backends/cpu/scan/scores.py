@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lloydia.backends.cpu.runtime.compiled import LEAN, subroutine
+from lloydia.backends.cpu.runtime.compiled import LEAN, maximum, minimum, subroutine
 from lloydia.backends.cpu.scan.bounds import upper_bound
 from lloydia.backends.cpu.scan.nearest import near_error
 from lloydia.exact.certificate import FAR
@@ -38,7 +38,7 @@ def frame(x, origin, scale, panel, at, y, m):
     return square, score
 
 
-@subroutine(forceinline=True, **LEAN)
+@subroutine(inline="always")
 def limits(square, errors):
     """Return E, and bounds on ``|x'|**2 - 2 F`` and ``|x'|**2 + 2 F``, from ``|y|**2``."""
     terms, own = errors.terms, errors.own
@@ -50,7 +50,7 @@ def limits(square, errors):
     return error, np.float32(low_square), high_square
 
 
-@subroutine(forceinline=True, **LEAN)
+@subroutine(inline="always")
 def certain(best, second, error, high_square, near):
     """Return whether the centre of the best score is nearer than all of no better than `second`.
 
@@ -60,13 +60,13 @@ def certain(best, second, error, high_square, near):
     return gap > 2.0 * error or gap > 2.0 * near_error(high_square, np.float64(best), near)
 
 
-@subroutine(forceinline=True, **LEAN)
+@subroutine(inline="always")
 def finite_float32(factor):
     """Return `factor` in float32, for lower bounds: a smaller number where it would be infinite.
 
     That happens if all centres are equal, which leaves the scale at 1, and the data are tiny.
     """
-    return np.float32(min(factor, 2.0**127))
+    return np.float32(minimum(factor, 2.0**127))
 
 
 @subroutine(**LEAN)
@@ -76,17 +76,19 @@ def below(low_square, score, factor, padding):
     # The comparison is false for a NaN too.
     root = np.sqrt(square) if square > np.float32(0.0) else np.float32(0.0)
     bound = root * finite_float32(factor) * np.float32(1.0 - padding[1]) - np.float32(padding[3])
-    return max(bound, np.float32(0.0))
+    return np.float32(maximum(bound, 0.0))
 
 
 @subroutine(**LEAN)
 def stored_bound(bound, drift, padding):
     """Return the stored form of a lower bound: plus the drift so far, rounded down; float32."""
     value = (bound + drift) * np.float32(1.0 - padding[1]) - np.float32(padding[3])
-    return max(value, np.float32(0.0))
+    return np.float32(maximum(value, 0.0))
 
 
 @subroutine(**LEAN)
 def above(high_square, score, factor, padding):
     """Return an upper bound on a distance, from that on ``|x'|**2 + 2 F`` and a score; float64."""
-    return upper_bound(np.sqrt(max(high_square - 2.0 * np.float64(score), 0.0)) * factor, padding)
+    return upper_bound(
+        np.sqrt(maximum(high_square - 2.0 * np.float64(score), 0.0)) * factor, padding
+    )
