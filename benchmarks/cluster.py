@@ -6,8 +6,8 @@
 It needs ``pip install 'dask[array,dataframe]' distributed dask-ml``.  Every library has the same
 rows, start and number of iterations; before any time is shown, the centres are compared: with one
 process bit for bit, with dask-ml as far as its rounding lets them agree.  Times are medians of fits
-that take turns.  The last line is what an iteration costs that has nothing to compute: asking and
-hearing.
+that take turns.  Seedings are timed as well; on the cluster they must choose the rows of one
+process.  The last line is what an iteration costs that has nothing to compute: asking and hearing.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable
+from functools import partial
 from importlib.metadata import version
 from statistics import median
 from typing import Any
@@ -22,6 +23,7 @@ from typing import Any
 import dask.array as da
 import numpy as np
 from dask_ml.cluster import KMeans as DaskML
+from dask_ml.cluster.k_means import k_init
 from distributed import Client, LocalCluster, wait
 from numpy.typing import NDArray
 
@@ -29,7 +31,9 @@ from lloydia import KMeans
 from lloydia.backends import choose
 from lloydia.backends.cluster.partitions import place
 from lloydia.bench import machine
+from lloydia.seeding import SEEDINGS
 
+INITS = "k-means++", "k-means||"
 CHUNKS, ITERATIONS, TURNS = 16, 10, 3
 
 
@@ -83,6 +87,35 @@ def compare(X: da.Array, local: NDArray, start: NDArray) -> float:
     return float(np.abs(far.cluster_centers_ - other.cluster_centers_).max())
 
 
+def seedings(client: Client, X: da.Array, local: NDArray, k: int) -> dict[str, Callable[[], Any]]:
+    """Return functions that seed.
+
+    Raises
+    ------
+    RuntimeError
+        A seeding of the cluster chose other rows than that of one process.
+    """
+    with client.as_current():
+        engines = {
+            "2 processes": choose("auto", place(X), None, None),
+            "1 process, 2 threads": choose("auto", local, None, None),
+        }
+    found: dict[str, Callable[[], Any]] = {}
+    for init in INITS:
+        for where, engine in engines.items():
+            found[f"{init}, {where}"] = partial(picks, engine, k, init)
+        first, second = (found[f"{init}, {where}"]() for where in engines)
+        if (first != second).any():
+            raise RuntimeError(f"{init} chooses other rows on the cluster than in one process.")
+    found["k-means|| of dask-ml, 2 processes"] = lambda: k_init(X, k, "k-means||", random_state=0)
+    return found
+
+
+def picks(engine: Any, k: int, init: str) -> NDArray[np.int64]:
+    """Return the rows that a seeding chooses."""
+    return SEEDINGS[init](engine, k, np.random.RandomState(0))
+
+
 def overhead(client: Client, d: int, k: int) -> float:
     """Return the milliseconds of an iteration over almost nothing."""
     X = rows_of(client, 100 * CHUNKS, d, k)
@@ -120,11 +153,12 @@ def main() -> None:
             "lloydia, 1 process, 2 threads": lambda: ours(local, start),
             "dask-ml, 2 processes": lambda: theirs(X, start),
         }
-        seconds = turns(sides, TURNS)
+        seconds = turns(sides, TURNS) | turns(seedings(client, X, local, k), TURNS)
         asking = overhead(client, d, k)
-    print(f"({n}, {d}, {k}) float32, {CHUNKS} chunks, {ITERATIONS} iterations, seconds a fit")
+    print(f"({n}, {d}, {k}) float32, {CHUNKS} chunks: seconds of fits ({ITERATIONS} iterations),")
+    print("then of seedings")
     for name, value in seconds.items():
-        print(f"{name:<32} {value:8.2f}")
+        print(f"{name:<36} {value:8.2f}")
     print(f"centres of dask-ml differ by at most {apart:.1e}")
     print(f"an iteration over nothing: {asking:.1f} ms")
     if given.save:
