@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -130,3 +131,9 @@ def test_no_folder_has_more_than_20_modules():
     folders = {path.parent for path in FILES.values()} - LARGE
     counts = {folder: len(list(folder.glob("*.py"))) for folder in folders}
     assert {folder: count for folder, count in counts.items() if count > 20} == {}
+
+
+def test_modules_of_tests_have_names_of_their_own():
+    # pytest imports them by these names, from any folder.
+    names = Counter(path.name for path in Path(__file__).parent.rglob("test_*.py"))
+    assert [name for name, count in names.items() if count > 1] == []
