@@ -142,7 +142,9 @@ def test_the_screen_leaves_few_rows_to_evaluate():
     test = screen.load(candidates)
     hits = np.empty(TILE, np.uint32)
     scratch = np.empty(TILE, X.dtype), np.empty(TILE, np.uint16), np.zeros((8, 32), X.dtype)
-    found = reachable(X, screen.panel, screen.initial_scores, test, nearest, D[:, 0].copy(), *scratch, hits)
+    found = reachable(
+        X, screen.panel, screen.initial_scores, test, nearest, D[:, 0].copy(), *scratch, hits
+    )
     improved = {(i, j) for i, j in np.argwhere(D[:, 33:] < nearest[:, None]).tolist()}
     doubted = {(int(h) >> 16, j) for h in hits[:found] for j in range(7) if int(h) >> j & 1}
     assert improved <= doubted
