@@ -39,7 +39,7 @@ class Tiles:
     firsts : ndarray of int64
         The number of each level's first node.
     boxes : ndarray of shape (2, n_nodes, d), X's type
-        Their lower and their upper sides.
+        The lower and the upper bound of each node in each feature.
     sums : ndarray of shape (n_nodes, n_limbs, d + 1), int64
         What the rows of a node add to a cluster.
     """

@@ -42,7 +42,7 @@ class PinnedSlot:
         event = c_int64()
         refuse(driver().cuEventCreate(byref(event), UNTIMED), "make an event")
         self.event, self.device, self.free = event.value, device, free
-        # Whether a copy to the slot was queued, or is being queued, and was not waited for.
+        # Whether the slot is in use: from just before a copy is queued until its end was awaited.
         self.taken = False
 
     @staticmethod

@@ -14,8 +14,8 @@ __all__ = ["queue_reach", "queue_screen"]
 
 # Rows of a program, its warps, and steps of a product that are loaded ahead.
 ROWS, WARPS, STAGES = 128, 4, 3
-# The fewest columns of a product on matrix units; k-means++ draws no more candidates up to 1,096
-# clusters.
+# The fewest columns of a product on matrix units.  k-means++ draws at most as many candidates for
+# up to 1,096 clusters.
 FEWEST = 8
 BLOCK = tl.constexpr(1024)
 
