@@ -30,7 +30,7 @@ torch.cuda.get_device_capability = lambda device=None: (9, 0)
 torch.cuda.get_device_properties = lambda device=None: multiprocessors
 
 from lloydia.backends.cuda.dataset import Dataset
-from lloydia.backends.cuda.rehearsal import forms_now_and_later, make_run
+from lloydia.backends.cuda.rehearsal import KnownAtStart, forms_now_and_later, make_run
 from lloydia.backends.engine import NEVER, ExpectedRun
 from lloydia.estimators.starts import drawn_for
 
@@ -39,7 +39,7 @@ def forms(n, d, k, dtype, init="k-means++", tol=1e-4, max_iter=20, weighted=Fals
     X = torch.empty(n, d, dtype=getattr(torch, dtype), device="meta")
     data = Dataset(X, torch.rand(n, dtype=torch.float64) if weighted else None)
     run = ExpectedRun(partial(drawn_for, init, k), tol, False, True, max_iter)
-    each = [*forms_now_and_later(data, lambda engine: make_run(engine, run))]
+    each = [*forms_now_and_later(data, KnownAtStart.of(data), lambda engine: make_run(engine, run))]
     return {key: form for some in (each if later else each[:1]) for key, form in some.items()}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from types import SimpleNamespace
 
 import numpy as np
@@ -17,6 +17,7 @@ from lloydia.backends.cuda.batched.rehearsal import make_batch
 from lloydia.backends.cuda.engine import CUDA
 from lloydia.backends.cuda.multi_gpu.gpus import make_parted_run
 from lloydia.backends.cuda.rehearsal import (
+    KnownAtStart,
     absent,
     forms_now_and_later,
     forms_of,
@@ -44,12 +45,14 @@ def launched(monkeypatch):
     def compiling(engine, work):
         if not engine.data.X.is_meta:
             forms.clear()
-            rehearsed.update(next(forms_now_and_later(engine.data, work)))
+            now = forms_now_and_later(engine.data, KnownAtStart.of(engine.data), work)
+            rehearsed.update(next(now))
         return nullcontext()
 
     def expecting(engine, run):
         forms.clear()
-        rehearsed.update(forms_of(lambda: make_parted_run(engine.group, run)))
+        at_start = [KnownAtStart.of(part.data) for part in engine.group.parts]
+        rehearsed.update(forms_of(lambda: make_parted_run(engine.group, at_start, run)))
         return nullcontext()
 
     monkeypatch.setattr(launching, "_queue", noted)
@@ -113,7 +116,10 @@ def test_later_fits_of_a_shape_launch_what_the_first_one_has_rehearsed(launched,
         model.fit(X)
         every = {}
         found_grid._limbs.clear()
-        for some in forms_now_and_later(data, lambda engine: make_run(engine, expected[0])):
+        at_start = KnownAtStart.of(data)
+        for some in forms_now_and_later(
+            data, at_start, lambda engine: make_run(engine, expected[0])
+        ):
             every |= some
         # The second and the third know how many limbs the first has needed.
         model.fit(X)
@@ -199,6 +205,26 @@ def test_a_mini_batch_launches_what_was_rehearsed(launched, d):
     assert late == set()
 
 
+def test_work_is_rehearsed_as_it_began(launched, monkeypatch):
+    (forms, rehearsed), learnt = launched, []
+
+    @contextmanager
+    def rehearsed_late(engine, work):
+        """Rehearse work when more is known of the rows than when it began."""
+        at_start = KnownAtStart.of(engine.data)
+        yield
+        if not engine.data.X.is_meta:
+            learnt.append(engine.data.knows_magnitudes > at_start.magnitudes)
+            rehearsed.update(next(forms_now_and_later(engine.data, at_start, work)))
+
+    monkeypatch.setattr(CUDA, "_compiling", rehearsed_late)
+    X = rows(300, 16, 5, "float32")
+    MiniBatchKMeans(5, device="cuda", random_state=0, n_init=1, init=X[:5]).partial_fit(X)
+    assert any(learnt)
+    assert "finish_kernel" in names(forms.values())
+    assert differences(forms, rehearsed)[0] == set()
+
+
 def test_what_fails_in_a_rehearsal_fails_no_fit(monkeypatch):
     def fail(engine):
         launching.launch(kernel, (1,), engine.data.X, 3)
@@ -207,7 +233,7 @@ def test_what_fails_in_a_rehearsal_fails_no_fit(monkeypatch):
     kernel = SimpleNamespace(kwargs=dict.fromkeys(launching.SAME), arg_names=("X", "n"))
     data = CUDA(rows(30, 3, 5, "float32"), None, "cuda").data
     # What was launched before is compiled.
-    assert len(forms_of(lambda: fail(like(data)))) == 1
+    assert len(forms_of(lambda: fail(like(data, KnownAtStart.of(data))))) == 1
     tried = []
     monkeypatch.setattr(rehearsal, "compile_together", lambda *args: tried.append(args) or 1 / 0)
     monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
@@ -232,5 +258,5 @@ def test_a_rehearsal_leaves_nothing_for_later_fits(launched):
     before = dict(relocation._recorded), dict(found_grid._limbs)
     expected = ExpectedRun(lambda engine: X[:5], 1e-4, False, True, 4)
     data = CUDA(X, None, "cuda").data
-    assert forms_of(lambda: make_run(like(data), expected))
+    assert forms_of(lambda: make_run(like(data, KnownAtStart.of(data)), expected))
     assert (relocation._recorded, found_grid._limbs) == before

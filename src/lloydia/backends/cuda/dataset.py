@@ -196,11 +196,16 @@ class Dataset:
         return self._grid
 
     @property
+    def limbs_before(self) -> int | None:
+        """How many limbs earlier rows of this shape needed; None if there were none."""
+        return limbs_before(self.X)
+
+    @property
     def expected(self) -> int | None:
         """How many limbs the sums will probably have, if that is all that is known of the grid."""
         if self._magnitudes is not None or self.weights is not None or self.measured is None:
             return None
-        return limbs_before(self.X)
+        return self.limbs_before
 
     @property
     def knows_grid(self) -> bool:
@@ -259,7 +264,7 @@ class Dataset:
         self.fp16_rows = Fp16Rows(self, bounds=self.measured)
         if self.measured is None or later:
             return
-        if self.weights is not None or limbs_before(self.X) is None:
+        if self.weights is not None or self.limbs_before is None:
             self.ask()
 
     def queue_variance(self, tolerance: float) -> MeanVariance:

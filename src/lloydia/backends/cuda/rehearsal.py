@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from contextvars import Context
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -21,7 +21,6 @@ from torch.overrides import TorchFunctionMode
 
 from lloydia.backends.cuda.dataset import Dataset
 from lloydia.backends.cuda.engine import CUDA
-from lloydia.backends.cuda.rows.found_grid import limbs_before, rehearsed_limbs
 from lloydia.backends.cuda.rows.magnitudes import new_bounds
 from lloydia.backends.cuda.runtime.async_copy import AsyncCopy
 from lloydia.backends.cuda.runtime.forms import Forms, compile_together, rehearsal
@@ -35,6 +34,7 @@ __all__ = [
     "REHEARSED_SEEDS",
     "AbsentRows",
     "AbsentSeeds",
+    "KnownAtStart",
     "forms_now_and_later",
     "forms_of",
     "like",
@@ -55,25 +55,60 @@ def absent(x: torch.Tensor) -> torch.Tensor:
     return torch.empty(before + x.numel(), dtype=x.dtype, device="meta")[before:].view(x.shape)
 
 
-class AbsentRows(Dataset):
-    """Rows without numbers, like those of another data set."""
+class KnownAtStart(NamedTuple):
+    """What was known of rows when some work began; kernels are chosen by it.
 
-    def __init__(self, rows: Dataset) -> None:
+    Attributes
+    ----------
+    measured : bool
+        Whether the measurement of their magnitudes was queued by itself.
+    magnitudes : bool
+        Whether the host knew their magnitudes.
+    limbs : int or None
+        How many limbs earlier rows of their shape needed.
+    """
+
+    measured: bool
+    magnitudes: bool
+    limbs: int | None
+
+    @classmethod
+    def of(cls, rows: Dataset) -> KnownAtStart:
+        """Return what is known of rows now."""
+        return cls(rows.bounds is not None, rows.knows_magnitudes, rows.limbs_before)
+
+
+class AbsentRows(Dataset):
+    """Rows without numbers, like those of another data set as it was when some work began.
+
+    Their magnitudes are those of the others, if these are known by now.
+    """
+
+    def __init__(self, rows: Dataset, at_start: KnownAtStart) -> None:
         super().__init__(absent(rows.X), None if rows.weights is None else absent(rows.weights))
-        self.like, self.in_range = rows, rows.in_range
-        if rows.knows_magnitudes:
+        self.like, self.at_start, self.in_range = rows, at_start, rows.in_range
+        if at_start.magnitudes:
             self.take_magnitudes(rows.magnitudes())
-        if rows.bounds is not None:
+        if at_start.measured:
             self.bounds = AsyncCopy(new_bounds(self.X))
+
+    @property
+    def limbs_before(self) -> int | None:
+        return self.at_start.limbs
 
     def magnitudes(self) -> exact.Magnitudes:
         if self._magnitudes is None:
             super().magnitudes()  # for what it launches
-            n, d, weights = self.n_samples, self.n_features, self.like.seed_weights()
-            self._magnitudes = exact.Magnitudes(
-                n, np.full(d, LARGEST), np.full(d, 1.0 / (n * d)), *exact.weight_magnitudes(weights)
-            )
+            self._magnitudes = self._found_by_others()
         return self._magnitudes
+
+    def _found_by_others(self) -> exact.Magnitudes:
+        """Return the magnitudes of the other rows, or usual ones if they are not known yet."""
+        if self.like.knows_magnitudes:
+            return self.like.magnitudes()
+        n, d, weights = self.n_samples, self.n_features, self.like.seed_weights()
+        largest, smallest = np.full(d, LARGEST), np.full(d, 1.0 / (n * d))
+        return exact.Magnitudes(n, largest, smallest, *exact.weight_magnitudes(weights))
 
 
 class AbsentSeeds(Seeds):
@@ -171,9 +206,9 @@ def _forms_of(work: Callable[[], object]) -> Forms:
     return forms
 
 
-def like(data: Dataset) -> CUDA:
-    """Return an engine of rows without numbers, like those of a data set."""
-    engine = CUDA.over(AbsentRows(data))
+def like(data: Dataset, at_start: KnownAtStart) -> CUDA:
+    """Return an engine of rows without numbers, like those of a data set as it was at a start."""
+    engine = CUDA.over(AbsentRows(data, at_start))
     engine.seeder = AbsentSeeds(engine.data)
     return engine
 
@@ -195,40 +230,38 @@ def make_run(engine: Engine, expected: ExpectedRun) -> None:
         engine.mean_variance()
 
 
-def forms_now_and_later(data: Dataset, work: Callable[[CUDA], object]) -> Iterator[Forms]:
+def forms_now_and_later(
+    data: Dataset, at_start: KnownAtStart, work: Callable[[CUDA], object]
+) -> Iterator[Forms]:
     """Yield the forms of work on some rows, then those of the same on others of their shape.
 
     Later work may guess the number of limbs, which is known by then, and so launch other kernels.
     """
-    engine = like(data)
+    engine = like(data, at_start)
     yield forms_of(lambda: work(engine))
     absent = engine.data
-    if limbs_before(absent.X) is None and absent.kind.stores_fp16 and absent.knows_magnitudes:
+    if at_start.limbs is None and absent.kind.stores_fp16 and absent.knows_magnitudes:
         others = Dataset(data.X, data.weights)
         others.in_range = data.in_range
-
-        def later() -> None:
-            with rehearsed_limbs(absent.grid.n_limbs):
-                work(like(others))
-
-        yield forms_of(later)
+        then = KnownAtStart(measured=False, magnitudes=False, limbs=absent.grid.n_limbs)
+        yield forms_of(lambda: work(like(others, then)))
 
 
 def rehearse(data: Dataset, work: Callable[[CUDA], object]) -> Callable[[], None]:
-    """Return what compiles the kernels of work on some rows; it rehearses it with an engine.
+    """Return what compiles the kernels of work that begins now; it rehearses it with an engine.
 
-    It does so again when more is known of the rows.
+    It does so again when the magnitudes of the rows are known.
     """
-    rehearsed = set()
+    rehearsed, at_start = set(), KnownAtStart.of(data)
 
     def begin() -> None:
-        known = data.is_measured, data.knows_magnitudes
+        known = data.knows_magnitudes
         if known in rehearsed:
             return
         rehearsed.add(known)
         # If it fails, each launch compiles the kernel that it needs.
         with current(data.device), suppress(Exception):
-            for forms in forms_now_and_later(data, work):
+            for forms in forms_now_and_later(data, at_start, work):
                 compile_together(forms, [torch.cuda.current_device()])
 
     return begin

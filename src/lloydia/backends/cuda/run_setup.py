@@ -19,7 +19,7 @@ from lloydia.backends.cuda.low_dim.run import LIMBS, SPARE, LowRun
 from lloydia.backends.cuda.matmul.run import TensorRun
 from lloydia.backends.cuda.protocols import Run
 from lloydia.backends.cuda.rows.fixed_point_grid import replicas
-from lloydia.backends.cuda.rows.found_grid import grid_found_on_device, limbs_before
+from lloydia.backends.cuda.rows.found_grid import grid_found_on_device
 from lloydia.backends.cuda.rows.fp16_rows import padded
 from lloydia.backends.cuda.run_kinds import LOW_DIM
 from lloydia.backends.cuda.runtime.devices import check_memory
@@ -91,7 +91,7 @@ def guesses(data: Dataset) -> bool:
     """Return whether the next run begins with storing the rows, for a grid that is guessed."""
     unknown = not data.is_measured and data.weights is None
     stores = data.kind.stores_fp16 and data.fp16_rows is None
-    return stores and unknown and limbs_before(data.X) is not None
+    return stores and unknown and data.limbs_before is not None
 
 
 def recorded_facts(data: Dataset, request: RunRequest) -> tuple:

@@ -25,7 +25,13 @@ from lloydia.backends.cuda.multi_gpu.own_run import OwnRun
 from lloydia.backends.cuda.multi_gpu.part import CUDAPart
 from lloydia.backends.cuda.multi_gpu.threads import Threads
 from lloydia.backends.cuda.placement import MAX_ROWS
-from lloydia.backends.cuda.rehearsal import REHEARSED_SEEDS, AbsentRows, forms_of, make_run
+from lloydia.backends.cuda.rehearsal import (
+    REHEARSED_SEEDS,
+    AbsentRows,
+    KnownAtStart,
+    forms_of,
+    make_run,
+)
 from lloydia.backends.cuda.runtime.forms import compile_together
 from lloydia.backends.cuda.runtime.launching import INTERPRETED
 from lloydia.backends.cuda.runtime.own_device import current
@@ -201,8 +207,8 @@ class AbsentParts(Here):
 
     parts: Sequence[CUDAPart[OwnRun]]
 
-    def __init__(self, group: Threads) -> None:
-        rows = [AbsentRows(part.data) for part in group.parts]
+    def __init__(self, group: Threads, at_start: Sequence[KnownAtStart]) -> None:
+        rows = [AbsentRows(part.data, each) for part, each in zip(group.parts, at_start)]
         super().__init__([CUDAPart(absent, OwnRun(absent)) for absent in rows])
         self.few_rows_device, self.n_draws = group.few_rows_device, 0
 
@@ -232,16 +238,22 @@ class AbsentEngine(Parts):
         return CUDA(few, weights, self.group.few_rows_device)
 
 
-def make_parted_run(group: Threads, expected: ExpectedRun) -> None:
-    """Make a run of parts like those of a group."""
-    absent = AbsentParts(group)
+def make_parted_run(
+    group: Threads, at_start: Sequence[KnownAtStart], expected: ExpectedRun
+) -> None:
+    """Make a run of parts like those of a group as they were at its start."""
+    absent = AbsentParts(group, at_start)
     rows = PartedRows(absent)
     make_run(AbsentEngine(absent, rows, GPURun(rows, cast(Threads, absent))), expected)
 
 
 def rehearse(group: Threads, expected: ExpectedRun) -> Callable[[], None]:
-    """Return what compiles the kernels of a run for all GPUs, when a thread asks for it first."""
+    """Return what compiles the kernels of a run that begins now, for all GPUs.
+
+    It does so when a thread asks for it first.
+    """
     numbers, lock, rehearsed = [part.device.index for part in group.parts], Lock(), []
+    at_start = [KnownAtStart.of(part.data) for part in group.parts]
 
     def begin() -> None:
         with lock:
@@ -250,7 +262,8 @@ def rehearse(group: Threads, expected: ExpectedRun) -> Callable[[], None]:
             rehearsed.append(True)
             # If it fails, each launch compiles the kernel that it needs.
             with suppress(Exception):
-                compile_together(forms_of(lambda: make_parted_run(group, expected)), numbers)
+                forms = forms_of(lambda: make_parted_run(group, at_start, expected))
+                compile_together(forms, numbers)
 
     return begin
 

@@ -7,9 +7,7 @@ same shape and checks it later.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Hashable
 from functools import lru_cache
 
 import numpy as np
@@ -30,7 +28,6 @@ __all__ = [
     "grid_found_on_device",
     "limbs_before",
     "queue_grid",
-    "rehearsed_limbs",
     "remember_limbs",
     "write_columns",
 ]
@@ -43,8 +40,6 @@ UNKNOWN_EXPONENTS = np.zeros(0, dtype=np.int64)
 REMEMBERED_SHAPES = 1024
 
 _limbs: dict[Hashable, int] = {}
-# The same of rows without numbers, where it is to be known.
-_rehearsed: ContextVar[int | None] = ContextVar("rehearsed", default=None)
 
 
 def remember_limbs(X: torch.Tensor, n_limbs: int) -> None:
@@ -58,18 +53,7 @@ def remember_limbs(X: torch.Tensor, n_limbs: int) -> None:
 
 def limbs_before(X: torch.Tensor) -> int | None:
     """Return how many limbs earlier rows of this shape needed; None if there were none."""
-    rehearsed = _rehearsed.get() if X.is_meta else None
-    return _limbs.get((X.shape, X.dtype)) if rehearsed is None else rehearsed
-
-
-@contextmanager
-def rehearsed_limbs(n_limbs: int) -> Iterator[None]:
-    """In this context, have earlier rows needed so many limbs, for rows without numbers."""
-    token = _rehearsed.set(n_limbs)
-    try:
-        yield
-    finally:
-        _rehearsed.reset(token)
+    return _limbs.get((X.shape, X.dtype))
 
 
 def grid_found_on_device(
