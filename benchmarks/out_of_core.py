@@ -11,9 +11,9 @@ once as half precision holds them.  The GPU may take so much memory that
 
 All fits start from the same rows, and labels, centres, inertia and the number of iterations are
 compared with those in memory, bit for bit, before there is a time; so are the rows that seedings
-choose.  An iteration's time is that of one more, see :mod:`marginal`, and so is `sent`, what it
-sends, counted; `floor` is what that takes over the bus at the speed of one large copy from pinned
-memory, measured in the same run.
+choose.  These are 64, since k-means++ reads all rows once for each.  An iteration's time is that of
+one more, see :mod:`marginal`, and so is `sent`, what it sends, counted; `floor` is what that takes
+over the bus at the speed of one large copy from pinned memory, measured in the same run.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ from lloydia.bench.machine import cpu_name, keep
 
 CASE = (16_000_000, 128, 1024)
 FEW, MANY = 2, 6
+SEEDS = 64
 PIECE = 1 << 20  # rows that are made together
 COPIED, COPIES = 1 << 28, 5  # bytes of a copy that measures the bus, and how many are timed
 # Beside rows: clusters, in bytes a number of a centre.
@@ -50,7 +51,7 @@ DEVICE = place("cuda")
 HEADS = (
     *("rows", "what stays", "memory, GB", "ms an iteration", "of in memory", "sent, GB"),
     "ms at the bus's speed",
-    *SEEDING_HEADS,
+    *(f"{head}, {SEEDS} seeds" for head in SEEDING_HEADS),
 )
 
 
@@ -129,7 +130,9 @@ def sent_by(engine: Engine) -> int:
 def figures(engine: Engine, start: NDArray, rounds: int) -> Row:
     """Return what an iteration takes and sends, a run's seconds, the seedings', and hashes."""
     found = timed(engine, start, FEW, MANY, rounds, lambda: sent_by(engine))
-    return found | {"sent": found.pop("counted")} | seeded(engine, len(start), rounds)
+    seeds = min(SEEDS, len(start))
+    seedings = seeded(engine, seeds, rounds)
+    return found | {"sent": found.pop("counted"), "seeds": seeds} | seedings
 
 
 def measure(case: Sequence[int], rounds: int) -> Iterator[Row]:

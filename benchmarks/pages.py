@@ -141,6 +141,7 @@ SCRIPTS = {
             "ms an iteration": "ms",
             "bytes sent": "sent",
             "ms at the bus's speed": "floor",
+            "seeds": "seeds",
             **SEEDINGS,
         },
     ),
