@@ -57,7 +57,7 @@ docs: $(DOCS) ## build the documentation into build/docs (ARGS="-D plot_gallery=
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going -b html docs build/docs $(ARGS)
 	$(BIN)/python docs/links.py build/docs
 
-bench: $(STAMP) ## time against scikit-learn and other peers (ARGS=--save keeps the figures)
+bench: $(STAMP) ## time against scikit-learn and other libraries (ARGS=--save keeps the figures)
 	$(BIN)/lloydia bench peers $(ARGS)
 	$(BIN)/python benchmarks/startup.py $(ARGS)
 
