@@ -106,7 +106,7 @@ def test_a_right_side_gets_a_time_and_a_wrong_one_none(measure):
     assert rows["PyTorch"]["inertia_ratio"] == pytest.approx(1)
     assert {"ratio", "ratio_quartiles", "rounds"} <= rows["PyTorch"].keys()
     assert rows["wrong"]["wrong"] == TINY.n
-    assert "of ours" in rows["wrong"]["reason"]
+    assert "times Lloydia's" in rows["wrong"]["reason"]
     assert "ms" not in rows["wrong"]
     assert rows["broken"]["reason"] == "ArithmeticError: a reason"
 

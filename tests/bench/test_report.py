@@ -98,5 +98,5 @@ def test_what_is_no_run_is_said(tmp_path, text, what):
 def test_a_file_that_is_no_text_is_named(tmp_path):
     path = tmp_path / "rows.npy"
     path.write_bytes(b"\x93NUMPY")
-    with pytest.raises(ValueError, match=r"rows\.npy is no text: name JSON lines"):
+    with pytest.raises(ValueError, match=r"rows\.npy is not text: name a file of JSON lines"):
         newest(path)

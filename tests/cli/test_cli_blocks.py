@@ -105,7 +105,7 @@ def test_the_memory_that_is_needed_is_named(run, parts):
         ("fit parts -k 3 --memory -1GB", "--memory -1GB is not an amount of memory: write 2GB"),
         ("fit parts -k 3 --plot p.png", "in memory, and parts is read by blocks: leave it out."),
         ("fit b.npy -k 3 --plot p.png --memory 1GB", "leave it out, or --memory."),
-        ("fit parts -k 3 --pairs", "--pairs and --header are for texts"),
+        ("fit parts -k 3 --pairs", "--pairs and --header are for text"),
         ("fit parts -k 601", "-k 601 asks for more clusters than the 600 rows of parts"),
         ("fit parts -k 3 --columns e", "there is no column 'e'"),
         ("fit data.csv -k 3 --memory 1GB", "data.csv is text, which is not read by blocks"),

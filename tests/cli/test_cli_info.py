@@ -77,7 +77,7 @@ def test_without_pytorch(run, monkeypatch):
         ("--shape", "1000,0,3", "has 0 features; at least one is needed"),
         ("--shape", "1000,x,3", "x"),
         ("--capability", "nine", "'nine' is not a compute capability, such as 9.0"),
-        ("--capability", "9.0", "what kernels are chosen for: add --shape."),
+        ("--capability", "9.0", "needs a shape to choose kernels for: add --shape."),
     ],
 )
 def test_what_is_no_shape_or_capability(run, option, value, said):

@@ -121,7 +121,7 @@ ANSWERS = {
         "run --experiments A": "write it without an option: lloydia ladder run EXPERIMENTS",
     },
     "segment": {
-        "photo.png 5": "5 stands in the place of MODE: write -k 5, or Oklab 5.",
+        "photo.png 5": "5 is in the place of MODE: write -k 5, or Oklab 5.",
         "photo.png -k 5 --device gpu": "; did you mean cuda?",
     },
 }

@@ -296,7 +296,7 @@ class Contest:
                 base, whole = fit(few), fit(many, keep)
                 if whole["seconds"] > base["seconds"]:
                     return {"base": base, **whole}
-            raise Failed(f"{TRIES} times {many} iterations took no longer than {few}")
+            raise Failed(f"in {TRIES} attempts, {many} iterations took no longer than {few}")
         if self.mode == "auto" and not entry.turns:
             reply = entry.worker.fit(
                 entry.peer, self.data, iterations=TRACED, tol=self.tol, trace=True

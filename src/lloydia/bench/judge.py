@@ -75,7 +75,7 @@ def judge_whole(X: NDArray, task: Task, ours: Kept) -> bool:
         random_state=0,
         device="reference",
     ).fit(X)
-    judge_same(ours, vars(oracle), "the oracle's")
+    judge_same(ours, vars(oracle), "the reference engine's")
     return True
 
 
@@ -94,7 +94,7 @@ def judge_labels(X: NDArray, ours: Kept) -> None:
     for i in range(0, len(rows), block):
         some = rows[i : i + block]
         if not np.array_equal(distance.nearest(X[some], centers)[0], labels[some]):
-            raise Refused("its labels are not the oracle's")
+            raise Refused("its labels are not the reference engine's")
     D = np.concatenate([_to_own(x, centers[own]) for x, own in _blocks(X, labels)])
     if sums.total(D) != ours["inertia_"]:
         raise Refused("its inertia is not the sum of its distances")
@@ -122,7 +122,7 @@ def judge_picks(X: NDArray, k: int) -> None:
         ours = kmeans_plusplus(few, k, random_state=0, device="cpu")[1]
     oracle = kmeans_plusplus(few, k, random_state=0, device="reference")[1]
     if not np.array_equal(ours, oracle):
-        raise Refused("its picks are not the oracle's")
+        raise Refused("its k-means++ rows are not the reference engine's")
 
 
 def exact_means(X: NDArray, labels: NDArray, k: int) -> NDArray:
@@ -155,7 +155,7 @@ def judge_objective(objective: float | None, inertia: float) -> None:
     """Refuse a result that was made from some of the rows."""
     if objective is not None and objective < ROUNDING * inertia:
         share = objective / inertia
-        raise Refused(f"its own objective is {share:.3f} of its inertia: rows missing")
+        raise Refused(f"its own objective is {share:.3f} times its inertia: it left out rows")
 
 
 def compare(peer: Peer, ratio: float, early: Callable[[], float]) -> str:
@@ -177,8 +177,10 @@ def compare(peer: Peer, ratio: float, early: Callable[[], float]) -> str:
     if not (peer.exact and peer.takes_start) or abs(ratio - 1) <= SAME:
         return ""
     if abs(ratio - 1) <= NEARBY and abs(early() - 1) <= SAME:
-        return f"another optimum after the same beginning, with {ratio:.4f} of our inertia"
-    raise Refused(f"its inertia is {ratio:.4f} of ours")
+        return (
+            f"another optimum after the same beginning: its inertia is {ratio:.4f} times Lloydia's"
+        )
+    raise Refused(f"its inertia is {ratio:.4f} times Lloydia's")
 
 
 def _blocks(X: NDArray, labels: NDArray) -> Iterator[tuple[NDArray, NDArray]]:

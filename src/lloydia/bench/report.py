@@ -51,7 +51,9 @@ def newest(path: Path) -> list[Row]:
     try:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError:
-        raise ValueError(f"{path} is no text: name JSON lines that --save kept.") from None
+        raise ValueError(
+            f"{path} is not text: name a file of JSON lines that --save wrote."
+        ) from None
     for number, line in enumerate(text.splitlines(), 1):
         try:
             rows.append(json.loads(line))

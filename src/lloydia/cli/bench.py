@@ -244,7 +244,9 @@ def _bench_on_device(
 
 def _check(quick: bool, save: bool, out: Path | None) -> None:
     if quick and (save or out):
-        raise ValueError("--quick shrinks the cases, so its figures are not kept: leave one out.")
+        raise ValueError(
+            "--quick shrinks the cases, so its figures are not kept: leave out --save and --out."
+        )
 
 
 def _show(

@@ -88,9 +88,13 @@ def read_by_blocks(
     from lloydia.data.formats.compressed import EXTENSIONS
 
     if reading.pairs or reading.header is not None:
-        raise ValueError("--pairs and --header are for texts, which --memory does not read.")
+        raise ValueError(
+            "--pairs and --header are for text, which is not read by blocks: leave them out."
+        )
     if reading.decimal != "." or reading.thousands is not None:
-        raise ValueError("--decimal and --thousands are for texts, which --memory does not read.")
+        raise ValueError(
+            "--decimal and --thousands are for text, which is not read by blocks: leave them out."
+        )
     if Path(data).suffix.lower() in (*TEXTS, *EXTENSIONS) and not Path(data).is_dir():
         raise ValueError(
             f"{data} is text, which is not read by blocks: leave out --memory, or make a .parquet "

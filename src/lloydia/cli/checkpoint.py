@@ -62,7 +62,9 @@ class Checkpoints:
         if self.checkpoint is None:
             for name in ("every", "resume"):
                 if getattr(self, name):
-                    raise ValueError(f"--{name} says how to use a --checkpoint FILE; name one.")
+                    raise ValueError(
+                        f"--{name} needs a checkpoint: add --checkpoint FILE, or leave it out."
+                    )
             return
         from lloydia.callbacks import CallbackSupportMixin
         from lloydia.data.outputs import check_output, kind_of

@@ -99,7 +99,7 @@ def info(
     Example: lloydia info --shape 1000000,64,256
     """
     if capability is not None and shape is None:
-        raise ValueError("--capability says what kernels are chosen for: add --shape.")
+        raise ValueError("--capability needs a shape to choose kernels for: add --shape.")
     facts: dict[str, Any] = {
         "versions": versions(),
         "cpu": cpu(),

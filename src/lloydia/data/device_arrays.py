@@ -50,7 +50,7 @@ def load_torch() -> Any:
             raise
         raise ImportError(
             "X is on a GPU, which needs PyTorch and Triton: pip install torch triton, or copy "
-            "X to the host (X.get() for CuPy)."
+            "X to the CPU (X.get() for CuPy)."
         ) from None
 
 

@@ -238,7 +238,10 @@ def _sparse_floats(raw: Any, dtype: np.dtype, columns: Columns, where: str) -> A
         row, j = int(np.searchsorted(X.indptr, place, side="right")) - 1, int(X.indices[place])
         value = raw.data[place]
         what = f"{value:g}, too large for {dtype}" if np.isfinite(value) else f"{value:g}"
-        raise DataError(f"{where}: row {row + 1}, {columns.label(j)} is {what}; leave it out.")
+        raise DataError(
+            f"{where}: row {row + 1}, {columns.label(j)} is {what}; remove the row, "
+            "or choose other columns."
+        )
     return X
 
 

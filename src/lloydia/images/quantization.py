@@ -140,7 +140,7 @@ def quantize(
     room = k - counted.hidden
     if room < 1 and len(counted.colors):
         raise ValueError(
-            f"{option('k', 1)} leaves no colour beside the transparent one: use 2 or more."
+            f"{option('k', 1)} leaves no colour besides the transparent one: use 2 or more."
         )
     options = {"device": _device(image, device), "n_threads": n_threads}
     colors, alpha, n_iter = _entries(counted, room, chosen, random_state, options)

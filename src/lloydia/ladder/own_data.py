@@ -152,7 +152,10 @@ def segment(
         points: Any, weights: NDArray | None, k: int, seeding: Any, place: str | None
     ) -> Clustering:
         if weights is not None:
-            raise ValueError("A rung counts every pixel, and this picture has transparent ones.")
+            raise ValueError(
+                "A rung counts every pixel, and this picture has transparent ones: leave out "
+                "--rung, or use a picture without transparency."
+            )
         X = np.ascontiguousarray(points, np.float32)
         began = time.perf_counter()
         first = start(X, k, seeding, seed)

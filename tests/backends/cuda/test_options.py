@@ -79,6 +79,8 @@ def test_contexts_may_overlap():
 
 
 def test_an_unknown_switch_is_named():
-    with pytest.raises(ValueError, match="no switch 'prunning': there are early_launch, gluon"):
+    with pytest.raises(
+        ValueError, match="no switch 'prunning': the switches are early_launch, gluon"
+    ):
         options.without("prunning").__enter__()
     assert options.named(" pruning, gluon,") == {"pruning", "gluon"}

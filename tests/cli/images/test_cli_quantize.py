@@ -67,8 +67,8 @@ def test_what_a_file_says_about_its_colours(run, folder, dtype):
     ran = run("quantize", "wide.png", "-k", 8, "--out", "wide.gif", "--palette", "colours.gpl")
     assert ran.status == 0
     assert ran.err.splitlines() == [
-        f"lloydia: warning: {name} is without the colour code (cICP) of the picture, so its "
-        f"colours may look different: {form} has no room for it, a .png has."
+        f"lloydia: warning: {name} lacks the colour code (cICP) of the picture, so its "
+        f"colours may look different: {form} cannot hold it; a .png can."
         for name, form in (("wide.gif", "GIF"), ("colours.gpl", ".gpl"))
     ]
 
@@ -186,10 +186,13 @@ BAD = {
     "onto itself": ("photo.png -k 4 --out photo.png", "the command uses that file already"),
     "no folder": ("photo.png -k 4 --out none/a.png", "there is no folder none; make it first"),
     "film to PNG": ("film.gif -k 4 --out film.png", "is an animation of 3 frames"),
-    "folder without out": ("full -k 4", "say --out FOLDER too"),
+    "folder without out": ("full -k 4", "is a folder: add --out FOLDER"),
     "folder onto itself": ("full -k 4 --out full", "it holds the images"),
-    "folder's palette": ("full -k 4 --out o --palette p.png", "--palette is of one image"),
-    "many palettes": ("film.gif -k 4 --per-frame --palette p.png", "leave out --per-frame"),
+    "folder's palette": (
+        "full -k 4 --out o --palette p.png",
+        "--palette writes the colours of one image",
+    ),
+    "many palettes": ("film.gif -k 4 --per-frame --palette p.png", "leave out one of them"),
     "empty folder": ("empty -k 4 --out o", "empty has no images"),
     "two images": ("photo.png film.gif -k 4", "quantize takes one IMAGE"),
 }

@@ -61,7 +61,7 @@ def test_by_a_rung_of_the_ladder(run, folder, photo, rung):
     ("arguments", "what"),
     [
         ("photo.png HSV 4 --rung 99", "There is no rung '99'"),
-        ("photo.png HSV 4 --rung 1 --device cpu", "--rung says what to run on"),
+        ("photo.png HSV 4 --rung 1 --device cpu", "--rung also decides the device"),
         ("clear.png HSV 2 --rung 1", "A rung counts every pixel, and this picture has transparent"),
     ],
 )
@@ -215,8 +215,8 @@ def test_what_a_file_says_about_its_colours(run, folder, photo):
     ran = run("segment", "wide.png", "--out", "wide.jpg")
     assert ran.status == 0
     assert ran.err == (
-        "lloydia: warning: wide.jpg is without the gamma (gAMA) and the primaries (cHRM) of the "
-        "picture, so its colours may look different: JPEG has no room for them, a .png has.\n"
+        "lloydia: warning: wide.jpg lacks the gamma (gAMA) and the primaries (cHRM) of the "
+        "picture, so its colours may look different: JPEG cannot hold them; a .png can.\n"
     )
 
 

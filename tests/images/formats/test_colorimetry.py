@@ -224,18 +224,18 @@ def test_damaged_profiles_are_told(tmp_path, form):
 
 
 LOST = {
-    "a.jpg": ("gAMA", "a.jpg is without the gamma (gAMA) of the picture"),
-    "a.webp": ("cHRM", "a.webp is without the primaries (cHRM) of the picture"),
-    "a.tif": ("gAMA", "TIFF has no room for it, a .png has"),
-    "a.bmp": ("icc_profile", "a.bmp is without the colour profile of the picture"),
-    "b.jpg": ("cICP", "b.jpg is without the colour code (cICP) of the picture"),
-    "b.webp": ("gAMA cHRM", "without the gamma (gAMA) and the primaries (cHRM)"),
+    "a.jpg": ("gAMA", "a.jpg lacks the gamma (gAMA) of the picture"),
+    "a.webp": ("cHRM", "a.webp lacks the primaries (cHRM) of the picture"),
+    "a.tif": ("gAMA", "TIFF cannot hold it; a .png can"),
+    "a.bmp": ("icc_profile", "a.bmp lacks the colour profile of the picture"),
+    "b.jpg": ("cICP", "b.jpg lacks the colour code (cICP) of the picture"),
+    "b.webp": ("gAMA cHRM", "lacks the gamma (gAMA) and the primaries (cHRM)"),
     "b.bmp": (
         "cICP icc_profile",
-        "without the colour code (cICP) and the colour profile of the picture, so its colours may "
-        "look different: BMP has no room for them, a .png has.",
+        "lacks the colour code (cICP) and the colour profile of the picture, so its colours may "
+        "look different: BMP cannot hold them; a .png can.",
     ),
-    "b.jpeg": ("cICP icc_profile", "without the colour code (cICP) of the picture"),
+    "b.jpeg": ("cICP icc_profile", "lacks the colour code (cICP) of the picture"),
 }
 
 
@@ -270,13 +270,13 @@ def test_nothing_is_told_where_no_colour_is_lost(tmp_path, case):
 def test_palettes_have_no_room(tmp_path):
     q = quantize(RGB, 3)
     for extension in (".json", ".gpl", ".ase"):
-        with pytest.warns(UserWarning, match=rf"p{extension} is without the gamma"):
+        with pytest.warns(UserWarning, match=rf"p{extension} lacks the gamma"):
             q.palette.write(tmp_path / f"p{extension}", {"gAMA": SAID["gAMA"]})
 
 
 def test_a_profile_of_grey_is_none_of_a_palette(tmp_path):
     q = quantize(RGB[..., 0], 3)
-    with pytest.warns(UserWarning, match="not a profile of RGB as its pixels are"):
+    with pytest.warns(UserWarning, match="its pixels are RGB, and the profile is not"):
         write_png(tmp_path / "a.png", q.indices, q.palette, {"icc_profile": GREY})
 
 

@@ -167,7 +167,7 @@ def test_the_profile_is_kept_where_it_fits(tmp_path):
     for pixels in (RGB, DEEP[..., :3]):
         write(tmp_path / "a.png", pixels, info={"icc_profile": profile})
         assert read(tmp_path / "a.png").info["icc_profile"] == profile
-    with pytest.warns(UserWarning, match="without the colour profile of the picture"):
+    with pytest.warns(UserWarning, match="lacks the colour profile of the picture"):
         write(tmp_path / "grey.png", RGB[..., :1], info={"icc_profile": profile})
     assert "icc_profile" not in read(tmp_path / "grey.png").info
 

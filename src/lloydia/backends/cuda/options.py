@@ -44,7 +44,8 @@ def named(names: str) -> frozenset[str]:
     wanted = frozenset(name.strip() for name in names.split(",") if name.strip())
     for name in sorted(wanted - SWITCHES.keys()):
         raise ValueError(
-            f"The GPU engine has no switch {name!r}: there are {', '.join(sorted(SWITCHES))}."
+            f"The GPU engine has no switch {name!r}: the switches are "
+            f"{', '.join(sorted(SWITCHES))}."
         )
     return wanted
 

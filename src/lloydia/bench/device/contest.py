@@ -176,7 +176,7 @@ class Contest:
         entry.checked = "labels counted, inertia"
         ratio = entry.inertia / (ours.inertia or 1.0)
         if not abs(ratio - 1) <= NEARBY:
-            raise Refused(f"its inertia is {ratio:.4f} of ours")
+            raise Refused(f"its inertia is {ratio:.4f} times Lloydia's")
 
     def _members(self, *arrays: Any) -> zip[tuple[Any, ...]]:
         return zip(*(array if self.case.batch > 1 else array[None] for array in arrays))

@@ -65,7 +65,7 @@ def judge_labels(X: torch.Tensor, centers: torch.Tensor, labels: torch.Tensor) -
     rows = np.sort(np.random.default_rng(0).choice(len(X), count, replace=False))
     some = torch.from_numpy(rows).to(X.device)
     if not torch.equal(nearest(X[some], centers), labels[some].long()):
-        raise Refused("its labels are not those of the least D")
+        raise Refused("its labels are not those of the nearest centres")
     if wrong := wrong_labels(X, centers, labels.long()):
         raise Refused(f"{wrong} of its labels are wrong")
 

@@ -127,14 +127,16 @@ def quantize(
     from lloydia.images.color import space
 
     if palette is not None and method.per_frame:
-        raise DataError("--palette is of one palette: leave out --per-frame.")
+        raise DataError(
+            "--palette writes one palette, and --per-frame makes several: leave out one of them."
+        )
     space(method.space)  # an unknown one is refused before anything is read
     require_device(method.device)
     if image.is_dir():
         _folder(image, k, method, out, palette, force, json)
         return
     if out is None and str(image) in STANDARD_INPUT:
-        raise DataError("the image comes from standard input: say --out FILE too.")
+        raise DataError("the image comes from standard input: add --out FILE.")
     base = image.with_name(f"{image.stem}-{k}")
     with progress(f"{k} colours", json=json):
         facts = _one(image, k, method, base, out, palette, force)
@@ -163,9 +165,9 @@ def _folder(
         inside = "; folders in it are not looked into" if inner else ""
         raise DataError(f"{folder} has no images, {', '.join(PICTURES)}{inside}.")
     if out is None:
-        raise DataError(f"{folder} is a folder: say --out FOLDER too.")
+        raise DataError(f"{folder} is a folder: add --out FOLDER.")
     if palette is not None:
-        raise DataError("--palette is of one image: leave it out for a folder.")
+        raise DataError("--palette writes the colours of one image: leave it out for a folder.")
     if target_of(out) == target_of(folder):
         raise DataError(f"cannot write into {out}: it holds the images; name another folder.")
     if out.exists() and not out.is_dir():

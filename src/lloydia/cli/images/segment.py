@@ -77,7 +77,7 @@ class Segmenting:
         from lloydia.ladder import called, where
 
         if self.device != "auto":
-            raise ValueError("--rung says what to run on: leave out --device.")
+            raise ValueError("--rung also decides the device: leave out --device.")
         if where(called(self.rung)) == "cuda":
             from lloydia.ladder.experiments.lab import gpu
 
@@ -177,7 +177,7 @@ def segment(
     from lloydia.images.formats.files import read
 
     if mode.isdigit():
-        raise ValueError(f"{mode} stands in the place of MODE: write -k {mode}, or Oklab {mode}.")
+        raise ValueError(f"{mode} is in the place of MODE: write -k {mode}, or Oklab {mode}.")
     space(mode)  # an unknown one is refused before anything is read
     method.check()
     with progress(f"reading {image}", json=json), decoders_silent():

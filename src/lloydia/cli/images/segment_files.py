@@ -101,7 +101,10 @@ def _write_labels(path: Path, found: Segments, renames: Renames) -> None:
     k = len(found.palette)
     if path.suffix.lower() == ".png":
         if k > 1 << 16:
-            raise ValueError(f"{k:,} segments are more than a .png has levels: name {path} .npy.")
+            raise ValueError(
+                f"cannot write {path}: a .png holds at most {1 << 16:,} labels, and there are "
+                f"{k:,} segments; name a .npy file."
+            )
         labels = found.labels.astype(np.uint8 if k <= 256 else np.uint16)
         write(path, labels, renames=renames)
         return

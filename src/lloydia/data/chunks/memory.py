@@ -271,7 +271,7 @@ def available() -> int:
         free = _free_on_windows()
     else:
         raise ValueError(
-            f"this system does not say how much memory is free: give {option('memory', '2GB')}."
+            f"this system does not report how much memory is free: give {option('memory', '2GB')}."
         )
     left = control_groups.free_memory()
     return free if left is None else min(free, left)
@@ -294,6 +294,6 @@ def _free_on_windows() -> int:
     status = _MemoryStatus(length=ctypes.sizeof(_MemoryStatus))
     if not ctypes.CDLL("kernel32").GlobalMemoryStatusEx(ctypes.byref(status)):
         raise ValueError(
-            f"Windows does not say how much memory is free: give {option('memory', '2GB')}."
+            f"Windows does not report how much memory is free: give {option('memory', '2GB')}."
         )
     return int(status.free_memory)

@@ -118,11 +118,11 @@ def kept(info: Mapping[str, Any], form: str, grey: bool, path: Path) -> dict[str
         rest.pop("icc_profile", None)
     lost = [_WORDS[name] for name in _that_count(info) if name not in rest]
     if lost:
-        why = f"{form} has no room for {'it' if len(lost) == 1 else 'them'}, a .png has"
+        why = f"{form} cannot hold {'it' if len(lost) == 1 else 'them'}; a .png can"
         if foreign and "icc_profile" in held:
-            why = f"that is not a profile of {'grey' if grey else 'RGB'} as its pixels are"
+            why = f"its pixels are {'grey' if grey else 'RGB'}, and the profile is not"
         warnings.warn(
-            f"{path} is without the {' and the '.join(lost)} of the picture, so its colours may "
+            f"{path} lacks the {' and the '.join(lost)} of the picture, so its colours may "
             f"look different: {why}.",
             stacklevel=4,
         )

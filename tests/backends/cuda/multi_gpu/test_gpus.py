@@ -216,7 +216,10 @@ def test_rows_on_a_gpu_that_is_left_out():
 def test_a_share_that_does_not_fit_is_refused(monkeypatch):
     monkeypatch.setattr(devices, "LITTLE", 0)
     monkeypatch.setattr(devices, "free_bytes", lambda device, needed: 300)
-    message = r"bytes of GPU memory are needed and 300 are free.* one, device='cuda:\d', takes rows"
+    message = (
+        r"bytes of GPU memory are needed and 300 are free.* "
+        r"with device='cuda:\d', one GPU reads rows on the CPU in blocks"
+    )
     with pytest.raises(MemoryError, match=message):
         KMeans(2, device="cuda:all").fit(blobs(60, 3, "float32"))
 
@@ -231,7 +234,9 @@ def test_what_is_not_finite_is_refused_by_the_gpu_that_has_it(value, device):
 
 def test_more_rows_than_can_be_counted(monkeypatch):
     monkeypatch.setattr("lloydia.backends.cuda.multi_gpu.gpus.MAX_ROWS", 10)
-    with pytest.raises(ValueError, match="X has 20 rows, and GPUs take at most 10 together"):
+    with pytest.raises(
+        ValueError, match="X has 20 rows, and GPUs take at most 10 together: use device='cpu'"
+    ):
         KMeans(2, device="cuda:all").fit(blobs(20, 3, "float32"))
 
 

@@ -62,7 +62,7 @@ def test_gpus_of_amd_are_refused(device, monkeypatch):
     monkeypatch.setattr(torch.version, "hip", "6.4.43")
     message = (
         rf"^device='{device}' needs an NVIDIA GPU, .* AMD's \(ROCm 6\.4\.43\): use device='cpu', "
-        r"and copy an array on the GPU to the host \(X\.cpu\(\)"
+        r"and copy an array on the GPU to the CPU \(X\.cpu\(\)"
     )
     with pytest.raises(ValueError, match=message):
         KMeans(2, device=device).fit(X)

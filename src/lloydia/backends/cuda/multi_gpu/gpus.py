@@ -42,6 +42,7 @@ from lloydia.backends.parted_rows import PartedRows
 from lloydia.backends.parts import Parts
 from lloydia.backends.reports import Report
 from lloydia.backends.run_settings import RunSettings
+from lloydia.spelling import option
 
 __all__ = ["GPURun", "distribute_rows"]
 
@@ -280,7 +281,10 @@ def distribute_rows(X: Any, weights: NDArray | None, names: Sequence[str]) -> Pa
     """
     n = len(X)
     if n > MAX_ROWS:
-        raise ValueError(f"X has {n:,} rows, and GPUs take at most {MAX_ROWS:,} together.")
+        raise ValueError(
+            f"X has {n:,} rows, and GPUs take at most {MAX_ROWS:,} together: use "
+            f"{option('device', 'cpu')}."
+        )
     group = Threads(X, weights, names[:n])
     rows = PartedRows(group)
     return Parts(group, rows, GPURun(rows, group))

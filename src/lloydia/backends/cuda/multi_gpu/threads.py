@@ -58,8 +58,8 @@ class Threads:
                 return place_part(_brought(X[a:b], place(name)), own, name)
             except MemoryError as error:
                 raise MemoryError(
-                    f"{error} Several GPUs have to hold all rows; one, {option('device', name)}, "
-                    "takes rows on the host in blocks."
+                    f"{error} Several GPUs must hold all rows; with {option('device', name)}, one "
+                    "GPU reads rows on the CPU in blocks."
                 ) from None
 
         jobs = [

@@ -94,7 +94,7 @@ def _check_there(device: str, number: int) -> None:
         raise ValueError(
             f"{option('device', device)} needs an NVIDIA GPU, and this PyTorch is built for AMD's "
             f"(ROCm {torch.version.hip}): use {option('device', 'cpu')}, and copy an array on the "
-            "GPU to the host (X.cpu() for torch, X.get() for CuPy)."
+            "GPU to the CPU (X.cpu() for torch, X.get() for CuPy)."
         )
     count = _count()
     if count == 0:

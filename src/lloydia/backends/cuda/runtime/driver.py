@@ -67,7 +67,7 @@ def prefer_shared(kernel: int, percent: int) -> None:
 def refuse(failed: int, what: str) -> None:
     """Raise an error if the driver returned one."""
     if failed:
-        raise RuntimeError(f"The GPU's driver refused to {what}: {reason(failed)}.")
+        raise RuntimeError(f"The GPU driver failed to {what}: {reason(failed)}.")
 
 
 def reason(failed: int) -> str:

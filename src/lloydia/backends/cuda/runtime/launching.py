@@ -250,8 +250,8 @@ def _queue(form: Form, grid: tuple, places: list) -> None:
     if args[0].device.index != device:
         # The kernel could reach them, but would not wait for the kernels that write them.
         raise RuntimeError(
-            f"A kernel was to run on cuda:{device}, and its arguments are on {args[0].device}: "
-            "make that the current device first."
+            f"The current device is cuda:{device}, and the kernel's arguments are on "
+            f"{args[0].device}: make that the current device first."
         )
     constants = [options[name] for name in kernel.arg_names[len(args) :]]
     one = Launch(loaded(form, device), grid, (*places, *constants), args)

@@ -184,7 +184,7 @@ class Relocation:
         if len(buffers) != self.n_buffers:
             raise RuntimeError(
                 f"Launches were recorded with {self.n_buffers} buffers and are repeated with "
-                f"{len(buffers)}: these are two kinds of work and need two keys."
+                f"{len(buffers)}: different kinds of work need different keys."
             )
         begins = [buffer.data_ptr() for buffer in buffers]
         keep_alive = [*buffers]
