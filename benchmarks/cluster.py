@@ -1,14 +1,15 @@
-"""Fits on a Dask cluster of two processes, beside dask-ml's KMeans and one process.
+"""Fits on a Dask cluster of two processes, compared with dask-ml's KMeans and with one process.
 
     python benchmarks/cluster.py               (5M, 16, 64) in 16 chunks: five minutes on two cores
     python benchmarks/cluster.py --rows 500000 --save
 
-It needs ``pip install 'dask[array,dataframe]' distributed dask-ml``.  Every library has the same
-rows, start and number of iterations; before any time is shown, the centres are compared: with one
-process bit for bit, with dask-ml as far as its rounding lets them agree.  Times are medians of fits
-that take turns.  Seedings are timed as well; on the cluster they must choose the rows of one
-process, and dask-ml's k-means|| has as many rounds, of as many rows.  The last line is the time of
-an iteration over almost no rows, which is communication.
+It needs ``pip install 'dask[array,dataframe]' distributed dask-ml``.  All contenders have the same
+rows, start and number of iterations.  Before any time is shown, the results are compared: on the
+cluster they must be those of one process to the last bit; the largest difference from dask-ml's
+centres, which rounds differently, is printed.  The contenders take turns, and times are medians.
+Seedings are timed as well: on the cluster they must choose the same rows as in one process, and
+dask-ml's k-means|| has as many rounds, of as many rows.  The last line is the time of an iteration
+over almost no rows, which is the time of communication.
 """
 
 from __future__ import annotations
@@ -35,13 +36,14 @@ from lloydia.bench import machine
 from lloydia.seeding import SEEDINGS
 
 INITS = "k-means++", "k-means||"
-# Rounds of k-means||, each of which draws about 2 k rows: what Lloydia does.
-ROUNDS = 5
-CHUNKS, ITERATIONS, TURNS = 16, 10, 3
+# Rounds of k-means||, each of which draws about 2 k rows, as in Lloydia.
+SEEDING_ROUNDS = 5
+CHUNKS, ITERATIONS, TIMING_ROUNDS = 16, 10, 3
+NO_ROWS = "an iteration over almost no rows"
 
 
 def block(number: int, n: int, d: int, k: int) -> NDArray[np.float32]:
-    """Return some rows of k overlapping blobs: the same for the same number."""
+    """Return some rows of k overlapping blobs; `number` is their seed."""
     middles = np.random.default_rng(0).normal(size=(k, d)) * 2
     rng = np.random.default_rng([1, number])
     rows = rng.normal(size=(n, d)) + middles[rng.integers(k, size=n)]
@@ -49,7 +51,7 @@ def block(number: int, n: int, d: int, k: int) -> NDArray[np.float32]:
 
 
 def rows_of(client: Client, n: int, d: int, k: int) -> da.Array:
-    """Have the workers make the rows, and hold them."""
+    """Return rows that the workers make and hold."""
     size = n // CHUNKS
     numbers = da.arange(CHUNKS, chunks=1)
     X = numbers.map_blocks(
@@ -61,37 +63,48 @@ def rows_of(client: Client, n: int, d: int, k: int) -> da.Array:
 
 
 def ours(X: Any, start: NDArray) -> KMeans:
-    """Fit so many iterations, after which rows are assigned once more."""
+    """Fit Lloydia: ITERATIONS iterations and a last assignment."""
     return KMeans(len(start), init=start, max_iter=ITERATIONS, tol=0).fit(X)
 
 
 def theirs(X: da.Array, start: NDArray) -> DaskML:
-    """Fit as many iterations of dask-ml's."""
+    """Fit dask-ml: as many iterations."""
     return DaskML(len(start), init=start, max_iter=ITERATIONS, tol=0).fit(X)
 
 
-def turns(sides: dict[str, Callable[[], Any]], count: int) -> dict[str, float]:
-    """Return the median seconds of each side, all taking turns."""
-    seconds: dict[str, list[float]] = {name: [] for name in sides}
-    for _ in range(count):
-        for name, side in sides.items():
+def take_turns(contenders: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
+    """Return the median seconds of each contender; each round runs every contender once."""
+    seconds: dict[str, list[float]] = {name: [] for name in contenders}
+    for _ in range(rounds):
+        for name, contender in contenders.items():
             begin = time.perf_counter()
-            side()
+            contender()
             seconds[name].append(time.perf_counter() - begin)
     return {name: median(times) for name, times in seconds.items()}
 
 
 def compare(X: da.Array, local: NDArray, start: NDArray) -> float:
-    """Return how far dask-ml's centres are from ours at most; ours must have one process's bits."""
+    """Compare the results of all contenders; return the largest difference from dask-ml's centres.
+
+    Raises
+    ------
+    RuntimeError
+        The result on the cluster is not that of one process, or a contender did another number of
+        iterations.
+    """
     far, near, other = ours(X, start), ours(local, start), theirs(X, start)
-    assert far.cluster_centers_.tobytes() == near.cluster_centers_.tobytes()
-    assert (far.labels_.compute() == near.labels_).all()
-    assert far.n_iter_ == near.n_iter_ == other.n_iter_ == ITERATIONS
+    if far.cluster_centers_.tobytes() != near.cluster_centers_.tobytes():
+        raise RuntimeError("The cluster has other centres than one process.")
+    if (far.labels_.compute() != near.labels_).any():
+        raise RuntimeError("The cluster has other labels than one process.")
+    counts = far.n_iter_, near.n_iter_, other.n_iter_
+    if counts != (ITERATIONS,) * 3:
+        raise RuntimeError(f"The contenders did {counts} iterations, not {ITERATIONS} each.")
     return float(np.abs(far.cluster_centers_ - other.cluster_centers_).max())
 
 
 def seedings(client: Client, X: da.Array, local: NDArray, k: int) -> dict[str, Callable[[], Any]]:
-    """Return functions that seed.
+    """Return the contenders of seedings.
 
     Raises
     ------
@@ -111,7 +124,13 @@ def seedings(client: Client, X: da.Array, local: NDArray, k: int) -> dict[str, C
         if (first != second).any():
             raise RuntimeError(f"{init} chooses other rows on the cluster than in one process.")
     found["k-means|| of dask-ml, 2 processes"] = partial(
-        k_init, X, k, "k-means||", random_state=0, max_iter=ROUNDS, oversampling_factor=2 * k
+        k_init,
+        X,
+        k,
+        "k-means||",
+        random_state=0,
+        max_iter=SEEDING_ROUNDS,
+        oversampling_factor=2 * k,
     )
     return found
 
@@ -122,7 +141,7 @@ def picks(engine: Any, k: int, init: str) -> NDArray[np.int64]:
 
 
 def overhead(client: Client, d: int, k: int) -> float:
-    """Return the milliseconds of an iteration over almost nothing."""
+    """Return the milliseconds of an iteration over almost no rows: those of communication."""
     X = rows_of(client, 100 * CHUNKS, d, k)
     with client.as_current():
         engine = choose("auto", place(X), None, None)
@@ -136,7 +155,7 @@ def overhead(client: Client, d: int, k: int) -> float:
 
 
 def main() -> None:
-    """Run, print a table, and keep it where asked."""
+    """Time all contenders, print a table and, with --save, append it to the results."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--rows", type=int, default=5_000_000)
     parser.add_argument("--features", type=int, default=16)
@@ -152,25 +171,33 @@ def main() -> None:
         X = rows_of(client, n, d, k)
         local = X.compute()
         start = local[np.linspace(0, n - 1, k).astype(int)]
-        apart = compare(X, local, start)
-        sides = {
+        difference = compare(X, local, start)
+        contenders = {
             "lloydia, 2 processes": lambda: ours(X, start),
             "lloydia, 1 process, 2 threads": lambda: ours(local, start),
             "dask-ml, 2 processes": lambda: theirs(X, start),
         }
-        seconds = turns(sides, TURNS) | turns(seedings(client, X, local, k), TURNS)
-        asking = overhead(client, d, k)
+        seconds = take_turns(contenders, TIMING_ROUNDS)
+        seconds |= take_turns(seedings(client, X, local, k), TIMING_ROUNDS)
+        communication = overhead(client, d, k)
     print(f"({n}, {d}, {k}) float32, {CHUNKS} chunks: seconds of fits ({ITERATIONS} iterations),")
     print("then of seedings")
     for name, value in seconds.items():
         print(f"{name:<36} {value:8.2f}")
-    print(f"centres of dask-ml differ by at most {apart:.1e}")
-    print(f"an iteration over nothing: {asking:.1f} ms")
+    print(f"centres of dask-ml differ by at most {difference:.1e}")
+    print(f"{NO_ROWS}: {communication:.1f} ms")
     if given.save:
         common = {"n": n, "d": d, "k": k, "chunks": CHUNKS, "iterations": ITERATIONS, "load": busy}
         peers = {name: version(name) for name in ("dask", "distributed", "dask-ml")}
-        rows = [{**common, **peers, "side": s, "seconds": t} for s, t in seconds.items()]
-        rows.append({**common, **peers, "side": "asking", "seconds": asking / 1e3})
+        rows = [{**common, **peers, "contender": s, "seconds": t} for s, t in seconds.items()]
+        rows.append(
+            {
+                **common,
+                **peers,
+                "contender": "an iteration over almost no rows",
+                "seconds": communication / 1e3,
+            }
+        )
         print(machine.keep("cluster", rows))
 
 

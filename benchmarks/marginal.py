@@ -1,8 +1,8 @@
 """What one iteration more takes, and what seedings take.
 
-An iteration is a run of many less a run of few, over the difference: what is done once a run
-cancels out.  Beside its times, the answers of a side are given as a hash of everything that the
-contract speaks of.
+An iteration is a long run minus a short run, divided by the difference of their iterations: what is
+done once a run cancels out.  With the times of a contender, its results are given as a hash of
+everything that the contract defines.
 """
 
 from __future__ import annotations

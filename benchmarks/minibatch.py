@@ -1,11 +1,11 @@
-"""MiniBatchKMeans beside scikit-learn's: one pass over the rows, on one thread.
+"""MiniBatchKMeans compared with scikit-learn's: one pass over the rows, on one thread.
 
     python benchmarks/minibatch.py --save       about two minutes on one core
 
-Both get the same rows, starting centres and seed, so they draw the same batches, and take turns
-after a fit each that does not count; a figure is a median of three.  No time is shown unless
-Lloydia's centres are the oracle's, bit for bit, and scikit-learn's inertia is within 5 % of
-Lloydia's.
+Both get the same rows, starting centres and seed, so they draw the same batches.  They take turns
+after a first fit that does not count, and a figure is a median of three.  No time is shown unless
+Lloydia's centres are those of the reference engine, bit for bit, and scikit-learn's inertia is
+within 5 % of Lloydia's.
 """
 
 from __future__ import annotations
@@ -54,20 +54,20 @@ def measured(case: tuple[int, int, int, int]) -> dict[str, object]:
     """Return the figures of a case, once the answers are as they must be."""
     n, d, k, size = case
     X = rows(n, d, k)
-    sides = {
+    contenders = {
         "lloydia": (MiniBatchKMeans, {"n_threads": 1}),
         "scikit-learn": (sklearn.cluster.MiniBatchKMeans, {}),
     }
-    models = {name: fitted(kind, X, k, size, **own)[1] for name, (kind, own) in sides.items()}
+    models = {name: fitted(kind, X, k, size, **own)[1] for name, (kind, own) in contenders.items()}
     oracle = fitted(MiniBatchKMeans, X, k, size, device="reference")[1].cluster_centers_
     if models["lloydia"].cluster_centers_.tobytes() != oracle.tobytes():
         sys.exit(f"{case}: the centres are not the oracle's")
     inertia = {name: assign(X, model.cluster_centers_)[1] for name, model in models.items()}
     if abs(inertia["scikit-learn"] / inertia["lloydia"] - 1) > 0.05:
         sys.exit(f"{case}: the inertias lie too far apart: {inertia}")
-    seconds: dict[str, list[float]] = {name: [] for name in sides}
+    seconds: dict[str, list[float]] = {name: [] for name in contenders}
     for _ in range(ROUNDS):
-        for name, (kind, own) in sides.items():
+        for name, (kind, own) in contenders.items():
             seconds[name].append(fitted(kind, X, k, size, **own)[0])
     return {
         "bench": "minibatch",

@@ -88,9 +88,9 @@ SCRIPTS = {
     "cluster": Script(
         "A Dask cluster on one machine",
         "python benchmarks/cluster.py --save",
-        ("n", "d", "k", "side"),
+        ("n", "d", "k", "contender"),
         {
-            "how": "side",
+            "how": "contender",
             "rows": "n",
             "features": "d",
             "clusters": "k",
@@ -101,9 +101,9 @@ SCRIPTS = {
     "segmenting": Script(
         "Segments of a photograph of ten megapixels",
         "python benchmarks/segmenting.py --save",
-        ("side", "k"),
+        ("contender", "k"),
         {
-            "library": "side",
+            "library": "contender",
             "clusters": "k",
             "threads": "threads",
             "iterations": "n_iter",

@@ -37,7 +37,7 @@ PIECE = 1 << 20  # rows that are made together
 FEW, FEW_CLUSTERS = 3000, 20  # of the comparison with the reference engine
 WARM = 2  # turns before the clock counts: they compile and record
 
-Side = Callable[[], tuple[Any, int]]
+Contender = Callable[[], tuple[Any, int]]
 
 
 def make(n: int, d: int, k: int) -> torch.Tensor:
@@ -75,13 +75,13 @@ def check(X: torch.Tensor) -> None:
             raise RuntimeError(f"{init} chooses other rows of {tuple(few.shape)} on the GPU.")
 
 
-def sides_of(X: torch.Tensor, k: int) -> dict[str, Side]:
+def contenders_of(X: torch.Tensor, k: int) -> dict[str, Contender]:
     """Return what is timed: a function returns centres, and the iterations that were done."""
 
-    def seeding(init: str) -> Side:
+    def seeding(init: str) -> Contender:
         return lambda: (X[torch.as_tensor(picks(X, k, init, "cuda")).to(X.device)], 0)
 
-    def fit(init: Any) -> Side:
+    def fit(init: Any) -> Contender:
         def run() -> tuple[Any, int]:
             model = KMeans(k, init=init, n_init=1, random_state=0).fit(X)
             return model.cluster_centers_, model.n_iter_
@@ -89,13 +89,13 @@ def sides_of(X: torch.Tensor, k: int) -> dict[str, Side]:
         return run
 
     start = seeding("k-means++")()[0]
-    sides = {init: seeding(init) for init in INITS}
-    sides |= {f"fit, {init}": fit(init) for init in INITS}
-    sides["fit from the k-means++ start"] = fit(start)
-    return {**sides, **flash_kmeans(X, k), **cuvs(X, k)}
+    contenders = {init: seeding(init) for init in INITS}
+    contenders |= {f"fit, {init}": fit(init) for init in INITS}
+    contenders["fit from the k-means++ start"] = fit(start)
+    return {**contenders, **flash_kmeans(X, k), **cuvs(X, k)}
 
 
-def flash_kmeans(X: torch.Tensor, k: int) -> dict[str, Side]:
+def flash_kmeans(X: torch.Tensor, k: int) -> dict[str, Contender]:
     """Return flash-kmeans, if it is installed."""
     try:
         from flash_kmeans import batch_kmeans_Euclid
@@ -109,7 +109,7 @@ def flash_kmeans(X: torch.Tensor, k: int) -> dict[str, Side]:
     return {"flash-kmeans from random rows": fit}
 
 
-def cuvs(X: torch.Tensor, k: int) -> dict[str, Side]:
+def cuvs(X: torch.Tensor, k: int) -> dict[str, Contender]:
     """Return cuVS, if it is installed."""
     try:
         from cuvs.cluster import kmeans
@@ -129,25 +129,25 @@ def cuvs(X: torch.Tensor, k: int) -> dict[str, Side]:
     return {"cuVS from k-means||": fit}
 
 
-def timed(side: Side) -> tuple[float, Any, int]:
-    """Return the seconds of a side, and what it returned."""
+def timed(contender: Contender) -> tuple[float, Any, int]:
+    """Return the seconds of a contender, and what it returned."""
     torch.cuda.synchronize()
     began = time.perf_counter()
-    centers, n_iter = side()
+    centers, n_iter = contender()
     torch.cuda.synchronize()
     return time.perf_counter() - began, centers, n_iter
 
 
 def measure(n: int, d: int, k: int, rounds: int) -> Iterator[dict[str, Any]]:
-    """Measure one case: a row for each side."""
+    """Measure one case: a row for each contender."""
     X = make(n, d, k)
     check(X)
-    sides = sides_of(X, k)
-    seconds: dict[str, list[float]] = {name: [] for name in sides}
+    contenders = contenders_of(X, k)
+    seconds: dict[str, list[float]] = {name: [] for name in contenders}
     inertia, iterations = {}, {}
     for turn in range(WARM + rounds):
-        for name, side in sides.items():
-            took, centers, iterations[name] = timed(side)
+        for name, contender in contenders.items():
+            took, centers, iterations[name] = timed(contender)
             if turn >= WARM:
                 seconds[name].append(took)
             if turn == WARM + rounds - 1:

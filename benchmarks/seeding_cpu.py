@@ -1,11 +1,12 @@
-"""What a start costs on a processor: seedings in iterations, and k-means++ beside other libraries.
+"""The cost of a start on a processor: seedings in iterations, and k-means++ of other libraries.
 
 python benchmarks/seeding_cpu.py [--save] [--cases 25000,768,1024,48 ...] [--rounds 3]
 
 Times are processor time of one thread, so that they hardly depend on what else a machine does.  A
 case is rows, features, clusters and rank: unit rows in so many directions and a little noise, as
-embeddings are.  The sides of a case take turns, and figures are medians.  Before there is a time,
-the rows that both seedings choose of a few rows are compared with those of the reference engine.
+embeddings are.  The contenders of a case take turns, and figures are medians.  Before any time is
+shown, the rows that both seedings choose of a few rows are compared with those of the reference
+engine.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ FEW, FEW_CLUSTERS = 1500, 20  # of the comparison with the reference engine
 ITERATIONS = 10  # at most; rows that vary in all directions alike need fewer
 
 # Does what is measured, and returns how many times.
-Side = Callable[[], float]
+Contender = Callable[[], float]
 
 
 def embeddings(n: int, d: int, k: int, rank: int) -> NDArray[np.float32]:
@@ -82,17 +83,17 @@ def check(X: NDArray) -> None:
             raise RuntimeError(f"{init} chooses other rows of {X[:FEW].shape} than the reference.")
 
 
-def once(work: Callable[[], Any]) -> Side:
-    """Return the side that does some work once."""
+def once(work: Callable[[], Any]) -> Contender:
+    """Return the contender that does some work once."""
 
-    def side() -> float:
+    def contender() -> float:
         work()
         return 1.0
 
-    return side
+    return contender
 
 
-def own_sides(X: NDArray, k: int) -> dict[str, Side]:
+def own_contenders(X: NDArray, k: int) -> dict[str, Contender]:
     """Return both seedings, and the iterations that they are compared with."""
     start = X[np.random.default_rng(0).permutation(len(X))[:k]]
     model = KMeans(
@@ -107,18 +108,18 @@ def own_sides(X: NDArray, k: int) -> dict[str, Side]:
     return {"an iteration": iterations, **seedings}
 
 
-def peers_sides(X: NDArray, k: int) -> dict[str, Side]:
+def peers_contenders(X: NDArray, k: int) -> dict[str, Contender]:
     """Return k-means++ of the libraries that are installed."""
     import sklearn.cluster
 
-    sides: dict[str, Side] = {
+    contenders: dict[str, Contender] = {
         "Lloydia": once(partial(kmeans_plusplus, X, k, random_state=0, n_threads=1)),
         "scikit-learn": once(partial(sklearn.cluster.kmeans_plusplus, X, k, random_state=0)),
     }
     try:
         import faiss
     except ImportError:
-        return sides
+        return contenders
     faiss.omp_set_num_threads(1)
 
     def single_draw() -> None:
@@ -127,23 +128,23 @@ def peers_sides(X: NDArray, k: int) -> dict[str, Side]:
         centers = np.empty((k, X.shape[1]), dtype=np.float32)
         seeding.init_centroids(len(X), faiss.swig_ptr(X), faiss.swig_ptr(centers))
 
-    return {**sides, "FAISS, one draw a centre": once(single_draw)}
+    return {**contenders, "FAISS, one draw a centre": once(single_draw)}
 
 
 def measure(case: tuple[int, ...], rounds: int) -> Iterator[dict[str, Any]]:
-    """Measure one case: a row for each side."""
+    """Measure one case: a row for each contender."""
     n, d, k = case[:3]
     X = embeddings(n, d, k, case[3]) if len(case) == 4 else mixture(n, d, k)
     check(X)
-    sides = own_sides(X, k) if len(case) == 4 else peers_sides(X, k)
-    seconds: dict[str, list[float]] = {name: [] for name in sides}
+    contenders = own_contenders(X, k) if len(case) == 4 else peers_contenders(X, k)
+    seconds: dict[str, list[float]] = {name: [] for name in contenders}
     # More threads of linear algebra would spend processor time on waiting for each other.
     with threadpool_limits(1):
         # The first turn compiles.
         for turn in range(1 + rounds):
-            for name, side in sides.items():
+            for name, contender in contenders.items():
                 began = time.process_time()
-                times = side()
+                times = contender()
                 if turn:
                     seconds[name].append((time.process_time() - began) / times)
     first = median(next(iter(seconds.values())))

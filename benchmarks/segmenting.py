@@ -1,8 +1,8 @@
-"""System D's experiment on a photograph of ten megapixels, beside those who cluster every pixel.
+"""System D's experiment on a photograph of ten megapixels, compared with clustering every pixel.
 
     python benchmarks/segmenting.py                 the table; about two minutes
     python benchmarks/segmenting.py -k 2 --threads 2 --save
-    python benchmarks/segmenting.py --sides Lloydia scikit-learn
+    python benchmarks/segmenting.py --contenders Lloydia scikit-learn
 
 The photograph is scikit-learn's china.jpg, enlarged by Lanczos' filter to 3,872 x 2,592 pixels,
 which gives it over a million colours: more than a camera's picture of that size mostly has, and so
@@ -35,7 +35,7 @@ from lloydia.images import segment
 SIZE = (3872, 2592)
 ROUNDS = 3  # of what takes less than a few seconds
 
-# What a side gives: centres, iterations (None where it does not say), seconds.
+# The result of a contender: centres, iterations (None if it does not return them), seconds.
 Answer = tuple[NDArray, int | None, float]
 
 
@@ -113,7 +113,7 @@ def _rows(pixels: NDArray) -> NDArray[np.float32]:
     return pixels.reshape(-1, 3).astype(np.float32)
 
 
-SIDES: dict[str, tuple[Callable[..., Answer], int]] = {
+CONTENDERS: dict[str, tuple[Callable[..., Answer], int]] = {
     "Lloydia": (lloydia, ROUNDS),
     "Lloydia, every pixel": (every_pixel, 1),
     "scikit-learn": (scikit_learn, 1),
@@ -122,23 +122,23 @@ SIDES: dict[str, tuple[Callable[..., Answer], int]] = {
 }
 
 
-def measure(sides: list[str], k: int, iterations: int, threads: int) -> list[dict[str, Any]]:
-    """Return a row a side, the first one's time over which is its ratio."""
+def measure(contenders: list[str], k: int, iterations: int, threads: int) -> list[dict[str, Any]]:
+    """Return a row for each contender; its ratio is its time divided by that of the first."""
     pixels = photograph()
     colors = np.unique(pixels.reshape(-1, 3)[::97], axis=0)
     start = colors[np.random.default_rng(0).choice(len(colors), k, replace=False)]
     X, rows = _rows(pixels), []
     lloydia(pixels[:100], start, 3, threads)  # compiles
-    for name in sides:
-        side, rounds = SIDES[name]
-        answers = [side(pixels, start, iterations, threads) for _ in range(rounds)]
+    for name in contenders:
+        contender, rounds = CONTENDERS[name]
+        answers = [contender(pixels, start, iterations, threads) for _ in range(rounds)]
         centers, n_iter, _ = answers[0]
         rows.append(
             {
-                "side": name,
+                "contender": name,
                 "k": k,
                 "iterations": iterations,
-                "threads": 1 if side is sequential else threads,
+                "threads": 1 if contender is sequential else threads,
                 "n_iter": n_iter,
                 "seconds": median(answer[2] for answer in answers),
                 "inertia": assign(X, centers.astype(np.float32))[1],
@@ -155,12 +155,12 @@ def table(rows: list[dict[str, Any]]) -> Table:
     k, iterations = rows[0]["k"], rows[0]["iterations"]
     title = f"10 megapixels, k = {k}, at most {iterations} iterations, on {cpu_name()}"
     result = Table(title=title, box=box.SIMPLE_HEAD)
-    result.add_column("side")
+    result.add_column("contender")
     for head in ("threads", "iterations", "seconds", "ratio", "inertia"):
         result.add_column(head, justify="right")
     for row in rows:
         result.add_row(
-            *(row["side"], str(row["threads"]), str(row["n_iter"] or "?")),
+            *(row["contender"], str(row["threads"]), str(row["n_iter"] or "?")),
             *(f"{row['seconds']:.3f}", f"{row['ratio']:.1f}", f"{row['relative_inertia']:.6f}"),
         )
     return result
@@ -172,11 +172,11 @@ def main() -> None:
     parser.add_argument("-k", type=int, default=7)
     parser.add_argument("--iterations", type=int, default=200)
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--sides", nargs="+", choices=SIDES, default=list(SIDES))
+    parser.add_argument("--contenders", nargs="+", choices=CONTENDERS, default=list(CONTENDERS))
     parser.add_argument("--save", action="store_true", help="append the rows to results/")
     options = parser.parse_args()
     busy = load()
-    rows = measure(options.sides, options.k, options.iterations, options.threads)
+    rows = measure(options.contenders, options.k, options.iterations, options.threads)
     Console().print(table(rows))
     if options.save:
         print("kept in", keep("segmenting", [{**row, "load": busy} for row in rows]))

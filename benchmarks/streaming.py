@@ -1,4 +1,4 @@
-"""Fits of a Parquet file by blocks, beside the same fit in memory and MiniBatchKMeans.
+"""Fits of a Parquet file by blocks, compared with fits in memory and with MiniBatchKMeans.
 
     python benchmarks/streaming.py --save             5,000,000 x 16, k = 64; about five minutes
     python benchmarks/streaming.py --rows 500000 --rounds 1 --threads 1
@@ -119,7 +119,7 @@ def batches(path: Path, size: int) -> Any:
         yield np.column_stack([column.to_numpy() for column in batch.columns])
 
 
-SIDES: dict[str, tuple[Callable[..., Any], float]] = {
+CONTENDERS: dict[str, tuple[Callable[..., Any], float]] = {
     "in memory": (in_memory, 1.0),
     "chunks, all kept": (by_blocks, 1.0),
     "chunks, half kept": (by_blocks, 0.5),
@@ -132,7 +132,7 @@ SIDES: dict[str, tuple[Callable[..., Any], float]] = {
 
 
 def measure(n: int, threads: int, rounds: int, names: list[str]) -> list[dict[str, Any]]:
-    """Time the sides by turns; return a row for each."""
+    """Time the contenders, which take turns; return a row for each."""
     seconds: dict[str, list[float]] = {name: [] for name in names}
     found: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder:
@@ -144,10 +144,10 @@ def measure(n: int, threads: int, rounds: int, names: list[str]) -> list[dict[st
         small = path.with_name("small.parquet")
         warm = KMeans(**model.get_params()).set_params(init=write_file(small, 50_000))
         for name in names:
-            SIDES[name][0](small, warm, SIDES[name][1])
+            CONTENDERS[name][0](small, warm, CONTENDERS[name][1])
         for _ in range(rounds):
             for name in names:
-                run, kept = SIDES[name]
+                run, kept = CONTENDERS[name]
                 own = KMeans(**model.get_params())
                 begin = time.perf_counter()
                 found[name] = run(path, own, kept)
@@ -181,10 +181,10 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=5_000_000)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--sides", nargs="+", choices=SIDES, default=list(SIDES))
+    parser.add_argument("--contenders", nargs="+", choices=CONTENDERS, default=list(CONTENDERS))
     parser.add_argument("--save", action="store_true", help="keep the figures in results/")
     options = parser.parse_args()
-    names = ["in memory", *(name for name in options.sides if name != "in memory")]
+    names = ["in memory", *(name for name in options.contenders if name != "in memory")]
     busy = load()
     rows = measure(options.rows, options.threads, options.rounds, names)
     title = f"{rows[0]['case']}, {options.threads} threads, {cpu_name()}"

@@ -29,7 +29,7 @@ CASES = (
     (1_000_000, 16, 64, 10), (1_000_000, 64, 256, 10), (1_000_000, 768, 1024, 10),
     (1_000_000, 128, 1024, 200),
 )  # fmt: skip
-SIDES = {"nothing": (), **{name: (name,) for name in options.SWITCHES}}
+CONTENDERS = {"nothing": (), **{name: (name,) for name in options.SWITCHES}}
 # Fits that compile and record before the clock counts.
 WARM = 2
 
@@ -60,22 +60,22 @@ def measure(n: int, d: int, k: int, n_iter: int, rounds: int) -> Iterator[dict[s
     middles = 4.0 * torch.rand((2 * k, d), generator=generator, device="cuda")
     owner = torch.randint(0, 2 * k, (n,), generator=generator, device="cuda")
     X = middles[owner] + torch.randn((n, d), generator=generator, device="cuda")
-    seconds: dict[str, list[float]] = {side: [] for side in SIDES}
+    seconds: dict[str, list[float]] = {contender: [] for contender in CONTENDERS}
     results, done = set(), 0
     for turn in range(WARM + rounds):
-        for side, off in SIDES.items():
+        for contender, off in CONTENDERS.items():
             with options.without(*off):
                 took, result, done = fit(X, k, n_iter)
             results.add(result)
             if turn >= WARM:
-                seconds[side].append(took)
+                seconds[contender].append(took)
     if len(results) > 1:
         raise RuntimeError(f"Fits of {n} x {d}, k = {k} differ: a switch changes the result.")
     whole = median(seconds["nothing"])
-    for side, took in seconds.items():
+    for contender, took in seconds.items():
         yield {
             "device": torch.cuda.get_device_name(), "n": n, "d": d, "k": k, "iterations": done,
-            "without": side, "ms": round(1e3 * median(took), 4),
+            "without": contender, "ms": round(1e3 * median(took), 4),
             "ratio": round(median(took) / whole, 3),
         }  # fmt: skip
 

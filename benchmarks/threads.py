@@ -1,12 +1,12 @@
-"""What a second thread gains, beside what the machine gives to a second process.
+"""The gain of a second thread, compared with the gain of a second process.
 
     python benchmarks/threads.py --save      about two minutes on two idle cores
 
-An iteration of Lloyd's on one thread and on two, by turns; the figure is (T(b) - T(a)) / (b - a),
-T(m) the time of m iterations, in medians of the rounds.  Nothing is shown unless both end at the
-same bits.  The machine's own factor: one process, then two at once, each on a core of its own, do
-nothing but multiply matrices, or read memory.  Where two cores are one to the hardware, or share a
-limit of power or of bandwidth, that factor is below 2, and no library can be above it.
+An iteration of Lloyd's algorithm is timed on one thread and on two, in turns.  The figure is
+(T(b) - T(a)) / (b - a), where T(m) is the median time of m iterations.  No figure is shown unless
+both give the same result, to the last bit.  For the factor of the machine itself, one process, and
+then two at once, each on a core of its own, multiply matrices or read memory.  If both cores share
+hardware, power or bandwidth, this factor is below 2, and no library can exceed it.
 """
 
 from __future__ import annotations

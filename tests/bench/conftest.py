@@ -26,11 +26,11 @@ def measure(monkeypatch):
 
     def measure(*names, mode="iterations", case=TINY, ours=True, probe=60.0):
         fakes = {peer.name: peer for peer in PEERS}
-        sides = peers.everyone([mode], [OURS]) if ours else {}
-        sides["fake_peers"] = [fakes[name] for name in names]
+        contenders = peers.everyone([mode], [OURS]) if ours else {}
+        contenders["fake_peers"] = [fakes[name] for name in names]
         patience = replace(QUICK, rounds=2, turn=0.0, probe=probe)
         told = []
-        (rows,) = run([case], [mode], sides, threads=1, patience=patience, step=told.append)
+        (rows,) = run([case], [mode], contenders, threads=1, patience=patience, step=told.append)
         assert told
         return {row["peer"]: row for row in rows}
 

@@ -31,9 +31,30 @@ def test_newest_of_each_line(pages):
     write, made = pages
     write(
         "cluster",
-        {"n": 5, "d": 1, "k": 2, "side": "ours", "seconds": 2.0, "when": "2026-01-02T00:00:00"},
-        {"n": 5, "d": 1, "k": 2, "side": "ours", "seconds": 9.0, "when": "2026-01-01T00:00:00"},
-        {"n": 5, "d": 1, "k": 2, "side": "other", "seconds": 3.25, "when": "2026-01-01T00:00:00"},
+        {
+            "n": 5,
+            "d": 1,
+            "k": 2,
+            "contender": "ours",
+            "seconds": 2.0,
+            "when": "2026-01-02T00:00:00",
+        },
+        {
+            "n": 5,
+            "d": 1,
+            "k": 2,
+            "contender": "ours",
+            "seconds": 9.0,
+            "when": "2026-01-01T00:00:00",
+        },
+        {
+            "n": 5,
+            "d": 1,
+            "k": 2,
+            "contender": "other",
+            "seconds": 3.25,
+            "when": "2026-01-01T00:00:00",
+        },
     )
     text = made()
     assert text.startswith("# Some Processor\n")

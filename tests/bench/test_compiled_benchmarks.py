@@ -8,7 +8,7 @@ import pytest
 from lloydia import KMeans
 from lloydia.backends import numpy_first
 from lloydia.bench import judge
-from lloydia.bench.images import sides
+from lloydia.bench.images import contenders
 from lloydia.bench.peers import Task
 from lloydia.bench.peers.ours import PEERS
 
@@ -17,7 +17,7 @@ X = np.random.default_rng(0).normal(size=(60, 3))
 
 def on_a_device():
     torch = pytest.importorskip("torch")
-    from lloydia.bench.device.sides import OursOnCPU
+    from lloydia.bench.device.contenders import OursOnCPU
 
     rows = torch.as_tensor(X)
     OursOnCPU().fit(rows, Task(4, rows[:4], 5, 0.0, 1))
@@ -25,7 +25,7 @@ def on_a_device():
 
 BENCHMARKS = {
     "picks": lambda: judge.judge_picks(X, 4),
-    "photographs": lambda: sides.SIDES[0].reduce(np.zeros((4, 5, 3), np.uint8), 2, 1),
+    "photographs": lambda: contenders.CONTENDERS[0].reduce(np.zeros((4, 5, 3), np.uint8), 2, 1),
     "device": on_a_device,
     "fits": lambda: PEERS[0].fit(X, Task(4, X[:4], 5, 0.0, 1)),
     "seedings": lambda: PEERS[-1].fit(X, Task(4, None, 0, 0.0, 1)),

@@ -11,7 +11,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from lloydia.bench.cases import named  # noqa: E402
-from lloydia.bench.device import cases, clock, judge, run, sides  # noqa: E402
+from lloydia.bench.device import cases, clock, contenders, judge, run  # noqa: E402
 from lloydia.bench.device.cases import DeviceCase  # noqa: E402
 from lloydia.bench.device.contest import QUICK  # noqa: E402
 from lloydia.bench.device.profile import kernels, shares  # noqa: E402
@@ -26,7 +26,7 @@ MODES = ("iterations", "fits")
 TINY = DeviceCase("tiny", 2_000, 3, 5, "mixture", modes=MODES)
 
 
-class Wrong(sides.PyTorch):
+class Wrong(contenders.PyTorch):
     """Labels, and so centres, one off."""
 
     name = "wrong"
@@ -36,7 +36,7 @@ class Wrong(sides.PyTorch):
         return Fitted(found.centers * 1.5, found.n_iter, (found.labels + 1) % task.k)
 
 
-class Lying(sides.Ours):
+class Lying(contenders.Ours):
     def fit(self, X, task):
         found = super().fit(X, task)
         labels = found.labels.copy()
@@ -44,7 +44,7 @@ class Lying(sides.Ours):
         return replace(found, labels=labels)
 
 
-class Forgetful(sides.Ours):
+class Forgetful(contenders.Ours):
     """Other labels from one fit on, in the memory of the first one's."""
 
     def __init__(self, last):
@@ -58,14 +58,14 @@ class Forgetful(sides.Ours):
         return self.found[-1]
 
 
-class Broken(sides.PyTorch):
+class Broken(contenders.PyTorch):
     name = "broken"
 
     def fit(self, X, task):
         raise ArithmeticError("a reason")
 
 
-class Missing(sides.PyTorch):
+class Missing(contenders.PyTorch):
     name = "missing"
     package = "no-such-package-as-this"
 
@@ -77,7 +77,7 @@ def measure(monkeypatch):
 
     def measure(*others, case=TINY, modes=("iterations",), ours=None):
         sizes = replace(QUICK, rounds=2, turn=0.0)
-        every = [ours or sides.Ours(), *others]
+        every = [ours or contenders.Ours(), *others]
         told = []
         found = run.run([case], modes, every, device="cpu", patience=sizes, step=told.append)
         rows = [row for some in found for row in some]
@@ -92,7 +92,7 @@ def by_peer(rows):
 
 
 def test_a_right_side_gets_a_time_and_a_wrong_one_none(measure):
-    others = (sides.PyTorch(), Wrong(), Broken(), Missing())
+    others = (contenders.PyTorch(), Wrong(), Broken(), Missing())
     rows = by_peer(measure(*others))
     assert [row["status"] for row in rows.values()] == [
         *("ok", "ok", "differs", "failed", "not installed")
@@ -112,7 +112,7 @@ def test_a_right_side_gets_a_time_and_a_wrong_one_none(measure):
 
 
 def test_ours_is_judged_first_and_then_nobody_has_a_time(measure):
-    rows = by_peer(measure(sides.PyTorch(), ours=Lying()))
+    rows = by_peer(measure(contenders.PyTorch(), ours=Lying()))
     assert rows["Lloydia"]["status"] == "differs"
     assert "labels" in rows["Lloydia"]["reason"]
     assert "ms" not in rows["PyTorch"]
@@ -122,20 +122,20 @@ def test_ours_is_judged_first_and_then_nobody_has_a_time(measure):
 # The second is that before the last update.
 @pytest.mark.parametrize("last", [2, 3])
 def test_ours_is_the_same_each_time(measure, mode, last):
-    rows = by_peer(measure(sides.PyTorch(), modes=(mode,), ours=Forgetful(last)))
+    rows = by_peer(measure(contenders.PyTorch(), modes=(mode,), ours=Forgetful(last)))
     assert rows["Lloydia"]["status"] == "differs"
     assert rows["Lloydia"]["reason"] == "its labels_ differs from its first fit's"
 
 
 def test_fits_have_the_cpu_engine_beside_them(measure):
-    rows = by_peer(measure(sides.OursOnCPU(), modes=("fits",)))
+    rows = by_peer(measure(contenders.OursOnCPU(), modes=("fits",)))
     assert rows["Lloydia CPU"]["checked"] == "every bit is ours"
     assert rows["Lloydia CPU"]["n_iter"] == rows["Lloydia"]["n_iter"] > 10
     assert rows["Lloydia CPU"]["ratio"] > 0
 
 
 def test_a_batch(measure):
-    rows = by_peer(measure(sides.PyTorch(), case=replace(TINY, batch=3)))
+    rows = by_peer(measure(contenders.PyTorch(), case=replace(TINY, batch=3)))
     assert rows["Lloydia"]["checked"] == "all labels, last update, every bit of the CPU engine's"
     assert rows["PyTorch"]["inertia_ratio"] == pytest.approx(1)
     assert rows["PyTorch"]["wrong"] == 0
@@ -210,7 +210,7 @@ def test_blocks_do_not_matter(monkeypatch):
 
 @pytest.mark.slow
 def test_the_report(measure, tmp_path, monkeypatch):
-    others = (sides.PyTorch(), Wrong(), sides.OursOnCPU())
+    others = (contenders.PyTorch(), Wrong(), contenders.OursOnCPU())
     modes = (*MODES, "profile")
     monkeypatch.setattr("lloydia.bench.device.profile.PROFILED", ("PyTorch",))
     rows = measure(*others, modes=modes)
@@ -264,6 +264,9 @@ def test_kernels_that_begin_early_wait():
 
 
 def test_a_side_that_is_not_there():
-    with pytest.raises(ValueError, match="There is no peer 'flash'"):
-        sides.choose(["flash"])
-    assert [side.name for side in sides.choose(["PyTorch"])] == ["Lloydia", "PyTorch"]
+    with pytest.raises(ValueError, match="There is no library 'flash'"):
+        contenders.choose(["flash"])
+    assert [contender.name for contender in contenders.choose(["PyTorch"])] == [
+        "Lloydia",
+        "PyTorch",
+    ]

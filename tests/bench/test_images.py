@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from lloydia.bench.images import contact, photographs, run, sides
-from lloydia.bench.images.sides import SIDES, Side, choose
+from lloydia.bench.images import contact, contenders, photographs, run
+from lloydia.bench.images.contenders import CONTENDERS, Contender, choose
 from lloydia.images.quality import psnr, ssim
 
 Y, X = np.mgrid[:40, :60]
@@ -26,27 +26,27 @@ def measured(some, k=8):
     return next(run.run(["china"], [k], some, threads=1, rounds=2, step=lambda what: None))
 
 
-@pytest.mark.parametrize("side", SIDES, ids=lambda side: side.name)
-def test_every_side(small, side):
-    if not side.version():
-        pytest.skip(f"{side.package} is not installed")
-    (row,) = measured([side])
+@pytest.mark.parametrize("contender", CONTENDERS, ids=lambda contender: contender.name)
+def test_every_contender(small, contender):
+    if not contender.version():
+        pytest.skip(f"{contender.package} is not installed")
+    (row,) = measured([contender])
     assert row["status"] == "ok", row["reason"]
     assert 2 <= row["palette_size"] <= 8
     assert row["ms"] > 0
-    image = side.reduce(PHOTO, 8, 1)
+    image = contender.reduce(PHOTO, 8, 1)
     assert row["psnr"] == pytest.approx(psnr(PHOTO, image), abs=1)
     assert row["ssim"] == pytest.approx(ssim(PHOTO, image), abs=0.1)
 
 
 def test_ours_is_nearest(small):
-    ours, median_cut = measured([SIDES[0], SIDES[2]])
+    ours, median_cut = measured([CONTENDERS[0], CONTENDERS[2]])
     assert ours["psnr"] > median_cut["psnr"]
 
 
 def test_too_many_colours_have_no_time(small):
-    cheat = Side("Cheat", "lloydia", lambda pixels, k, threads: pixels)
-    crop = Side("Crop", "lloydia", lambda pixels, k, threads: 0 * pixels[1:])
+    cheat = Contender("Cheat", "lloydia", lambda pixels, k, threads: pixels)
+    crop = Contender("Crop", "lloydia", lambda pixels, k, threads: 0 * pixels[1:])
     for row in measured([cheat, crop]):
         assert row["status"] == "differs"
         assert "ms" not in row
@@ -55,10 +55,10 @@ def test_too_many_colours_have_no_time(small):
 
 def test_sheets(small):
     part = (slice(5, 25), slice(10, 40))
-    beside = contact.beside_peers(PHOTO, 4, SIDES[:3], part)
+    beside = contact.beside_peers(PHOTO, 4, CONTENDERS[:3], part)
     assert beside.size == (3 * 40 + 10, 2 * 56 + 10)
     np.testing.assert_array_equal(np.asarray(beside)[10:30, 10:40], PHOTO[part])
-    theirs = SIDES[2].reduce(PHOTO, 4, 1)[part]
+    theirs = CONTENDERS[2].reduce(PHOTO, 4, 1)[part]
     np.testing.assert_array_equal(np.asarray(beside)[66:86, 10:40], theirs)
     assert contact.beside_undithered(PHOTO, (2, 4), part).size == (3 * 40 + 10, 2 * 56 + 10)
 
@@ -71,12 +71,12 @@ def test_photographs():
 
 
 def test_choose(monkeypatch):
-    assert [side.name for side in choose(["Pillow octree"])] == [
+    assert [contender.name for contender in choose(["Pillow octree"])] == [
         *("Lloydia", "Lloydia, Oklab", "Pillow octree"),
     ]
-    with pytest.raises(ValueError, match="There is no peer 'gimp'"):
+    with pytest.raises(ValueError, match="There is no library 'gimp'"):
         choose(["gimp"])
-    monkeypatch.setattr(sides.Side, "version", lambda self: None)
+    monkeypatch.setattr(contenders.Contender, "version", lambda self: None)
     with pytest.raises(ImportError, match="pip install imagequant"):
         choose(["libimagequant"])
 
@@ -105,8 +105,10 @@ def test_sides_that_are_not_installed_are_named(small, tmp_path, monkeypatch, ca
     from lloydia.cli import main
 
     monkeypatch.chdir(tmp_path)
-    absent = [Side(name, "no-such-package", None) for name in ("OpenCV kmeans", "libimagequant")]
-    monkeypatch.setattr(sides, "SIDES", (absent[0], *SIDES[:3], absent[1]))
+    absent = [
+        Contender(name, "no-such-package", None) for name in ("OpenCV kmeans", "libimagequant")
+    ]
+    monkeypatch.setattr(contenders, "CONTENDERS", (absent[0], *CONTENDERS[:3], absent[1]))
     few = ["--photographs", "china", "--sizes", "2", "--rounds", "1"]
     assert main(["bench", "images", *few, "--out", "kept", "--pictures", "pictures"]) == 0
     shown = capsys.readouterr().out

@@ -67,7 +67,7 @@ def test_choose():
     assert names == [
         *("Lloydia auto", "Lloydia lloyd", "scikit-learn lloyd", "scikit-learn elkan", "gemm")
     ]
-    with pytest.raises(ValueError, match="no peer 'sklearn'"):
+    with pytest.raises(ValueError, match="no library 'sklearn'"):
         peers.choose(["sklearn"], ["fits"])
     with pytest.raises(ImportError, match="missing is not installed; pip install no-such"):
         peers.choose(["missing"], ["fits"], [*peers.LIBRARIES, "fake_peers"])

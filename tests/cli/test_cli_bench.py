@@ -44,7 +44,7 @@ def test_a_table(run):
     ("arguments", "what"),
     [
         ("peers --cases iriss", "There is no case 'iriss'"),
-        ("peers --peers sklearn", "There is no peer 'sklearn'"),
+        ("peers --peers sklearn", "There is no library 'sklearn'"),
         ("peers --mode fast", "--mode"),
         ("peers --threads 0", "--threads"),
         ("peers --quick --save", "--quick"),

@@ -1,4 +1,4 @@
-"""Lloydia beside its peers: the same data, start, iterations and threads, in one run.
+"""Lloydia compared with other libraries: the same data, start, iterations and threads, in one run.
 
 Every peer's library has a process of its own (:mod:`~lloydia.bench.worker`), so that no library's
 threads, waiting or crashes touch another's; the processes take turns.  The process that measures
@@ -7,7 +7,7 @@ threads, waiting or crashes touch another's; the processes take turns.  The proc
 
 Two figures describe a case of n rows, d features and k clusters:
 
-- *iterations*: brute force on all sides.  With T(m) the time of a fit of m iterations, an iteration
-  takes ``(T(a + b) - T(a)) / b``, which leaves out what a library does once a fit;
-- *fits*: a whole fit from the same start to the same stop rule, each side with its best algorithm.
+- *iterations*: all libraries compute all distances.  With T(m) the time of a fit of m iterations,
+  an iteration takes ``(T(a + b) - T(a)) / b``, which leaves out what a library does once a fit;
+- *fits*: a whole fit from the same start to the same stop rule, with each library's best algorithm.
 """

@@ -80,7 +80,7 @@ def named(cases: Sequence[C], names: Sequence[str] | None, modes: Sequence[str])
 
 
 def start(case: Case, X: NDArray) -> NDArray | None:
-    """Return where all sides start: shape (k, d), or None where each draws its own.
+    """Return where all contenders start: shape (k, d), or None where each draws its own.
 
     k different rows, drawn at random and moved by 1 % of the deviation of X: from integers to
     integers there are ties, and libraries break them differently.

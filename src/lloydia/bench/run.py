@@ -43,7 +43,7 @@ def run(
     peers : dict
         The peers by module, see :func:`lloydia.bench.peers.choose`.
     threads : int
-        Of every side.
+        Of every contender.
     patience : Patience
         How long each case may take.
     step : callable

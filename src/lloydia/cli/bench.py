@@ -1,4 +1,4 @@
-"""`lloydia bench`: beside peers, beside other seedings, and auto beside every algorithm."""
+"""`lloydia bench`: fits and seedings compared with other libraries, auto with every algorithm."""
 
 from __future__ import annotations
 
@@ -225,9 +225,9 @@ def _bench_on_device(
     if not find_spec("torch"):
         raise ImportError("--device cuda needs PyTorch: pip install torch triton.")
     from lloydia.bench.device.cases import choose
+    from lloydia.bench.device.contenders import choose as choose_contenders
     from lloydia.bench.device.contest import PATIENT, QUICK
     from lloydia.bench.device.run import device_name, run
-    from lloydia.bench.device.sides import choose as choose_sides
 
     device_name("cuda")  # before anything is made
     wanted = choose(cases, modes)
@@ -235,7 +235,7 @@ def _bench_on_device(
         run,
         [case.tenth() for case in wanted] if quick else wanted,
         modes,
-        choose_sides(chosen),
+        choose_contenders(chosen),
         device="cuda",
         patience=replace(QUICK if quick else PATIENT, rounds=rounds),
     )

@@ -57,16 +57,16 @@ def images(
 
     Example: lloydia bench images --photographs china --peers Pillow libimagequant --sizes 16
     """
+    from lloydia.bench.images.contenders import choose
     from lloydia.bench.images.photographs import present
     from lloydia.bench.images.report import image_sheets
     from lloydia.bench.images.run import SIZES, run
-    from lloydia.bench.images.sides import choose
     from lloydia.bench.machine import keep
     from lloydia.data.outputs import check_output
 
     if wrong := [k for k in sizes or () if not 2 <= k <= 256]:
         raise ValueError(f"--sizes {wrong[0]}: a palette has 2 to 256 colours.")
-    names, sides = list(present(photographs)), choose(peers)
+    names, contenders = list(present(photographs)), choose(peers)
     if pictures is not None:
         pictures.mkdir(parents=True, exist_ok=True)
         for name in PICTURES:
@@ -76,7 +76,7 @@ def images(
         for some in run(
             names,
             sizes or SIZES,
-            sides,
+            contenders,
             threads=threads,
             rounds=rounds,
             step=shown.say,
@@ -97,17 +97,17 @@ def images(
 def _draw(rows: list[dict], names: list[str], folder: Path, force: bool) -> None:
 
     from lloydia.bench.images import contact
+    from lloydia.bench.images.contenders import CONTENDERS
     from lloydia.bench.images.photographs import photograph
     from lloydia.bench.images.report import draw
-    from lloydia.bench.images.sides import SIDES
     from lloydia.data.outputs import Renames, writing
 
     present = {row["peer"] for row in rows if row["status"] != "not installed"}
     pixels, part = photograph(names[0]), (slice(10, 190), slice(70, 320))
-    sides = [side for side in SIDES if side.name in present]
+    contenders = [contender for contender in CONTENDERS if contender.name in present]
     with Renames(force=force) as renames:
         with writing(folder / PICTURES[0], renames) as to:
-            contact.beside_peers(pixels, 16, sides, part).save(to, optimize=True)
+            contact.beside_peers(pixels, 16, contenders, part).save(to, optimize=True)
         with writing(folder / PICTURES[1], renames) as to:
             contact.beside_undithered(pixels, (8, 16, 64), part).save(to, optimize=True)
         with writing(folder / PICTURES[2], renames) as to:

@@ -55,7 +55,7 @@ def make(case: DeviceCase, device: str) -> torch.Tensor:
     Raises
     ------
     MemoryError
-        If the device has not room for it and what the sides make of it.
+        If the case and what the contenders make of it do not fit on the device.
     """
     needed = COPIES * case.batch * case.n * case.d * np.dtype(case.dtype).itemsize
     if device.startswith("cuda") and needed > (free := torch.cuda.mem_get_info(device)[0]):
@@ -72,7 +72,7 @@ def make(case: DeviceCase, device: str) -> torch.Tensor:
 
 
 def start(case: DeviceCase, X: torch.Tensor) -> torch.Tensor:
-    """Return where all sides start, as :func:`lloydia.bench.cases.start` does for some rows."""
+    """Return the start of all contenders, as :func:`lloydia.bench.cases.start` does for rows."""
     rng = np.random.default_rng(case.seed + 2)
     starts = []
     for member in X.reshape(case.batch, case.n, case.d):

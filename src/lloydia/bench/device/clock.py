@@ -1,7 +1,7 @@
 """Time on a device, by its own events, and what it can do: copies and matrix products.
 
-An iteration reads X once and takes ``2 n d k`` operations for its scores: a side that skips nothing
-cannot be faster than either at the rates measured here.
+An iteration reads X once and takes ``2 n d k`` operations for its scores: a contender that skips
+nothing cannot be faster than either at the rates measured here.
 """
 
 from __future__ import annotations

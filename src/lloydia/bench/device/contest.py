@@ -1,4 +1,4 @@
-"""One case in one mode on a device: whose result holds, and the rounds that the sides take."""
+"""One case in one mode on a device: whose result holds, and the rounds that the contenders take."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lloydia.bench.contest import MAX_ITER, TOL, Patience
 from lloydia.bench.device import judge
 from lloydia.bench.device.cases import DeviceCase
 from lloydia.bench.device.clock import timed
-from lloydia.bench.device.sides import OursOnCPU, Side
+from lloydia.bench.device.contenders import Contender, OursOnCPU
 from lloydia.bench.judge import NEARBY, Refused, judge_same
 from lloydia.bench.peers import Fitted, Task
 
@@ -27,7 +27,7 @@ ON_CPU = 1e12  # terms of D in ten iterations that the CPU engine does for compa
 
 @dataclass
 class Entry:
-    """A side in a contest.
+    """A contender in a contest.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class Entry:
         Labels that are not the nearest centre's, of all rows, at our final centres.
     """
 
-    side: Side
+    contender: Contender
     status: str = "ok"
     reason: str = ""
     X: Any = None
@@ -62,7 +62,7 @@ class Contest:
         self,
         case: DeviceCase,
         mode: str,
-        sides: list[Side],
+        contenders: list[Contender],
         X: torch.Tensor,
         start: torch.Tensor,
         patience: Patience,
@@ -70,7 +70,7 @@ class Contest:
     ) -> None:
         self.case, self.mode, self.X, self.start = case, mode, X, start
         self.patience, self.step = patience, step
-        self.entries = [Entry(side) for side in sides if mode in side.modes]
+        self.entries = [Entry(contender) for contender in contenders if mode in contender.modes]
         self.tol = TOL if mode == "fits" else 0.0
         self.n_iter = MAX_ITER if mode == "fits" else case.iterations[1]
 
@@ -81,18 +81,18 @@ class Contest:
         if ours.status != "ok":
             return
         for entry in others:
-            if not entry.side.version():
+            if not entry.contender.version():
                 entry.status = "not installed"
-            elif why := self._refuses(entry.side):
+            elif why := self._refuses(entry.contender):
                 entry.status, entry.reason = "unsupported", why
             else:
                 self._try(entry, self._judge)
         self._rounds()
 
     def _try(self, entry: Entry, function: Callable[[Entry], None]) -> None:
-        self.step(f"{entry.side.name}: is it right?")
+        self.step(f"{entry.contender.name}: is it right?")
         try:
-            entry.X = entry.side.place(self.X)
+            entry.X = entry.contender.place(self.X)
             function(entry)
         except Refused as why:
             entry.status, entry.reason = "differs", str(why)
@@ -101,10 +101,10 @@ class Contest:
         if entry.status != "ok":
             entry.X = None
 
-    def _refuses(self, side: Side) -> str:
-        if isinstance(side, OursOnCPU) and self._terms() > side.affordable:
+    def _refuses(self, contender: Contender) -> str:
+        if isinstance(contender, OursOnCPU) and self._terms() > contender.affordable:
             return "takes too long"
-        return side.refuses(self.case, self.mode)
+        return contender.refuses(self.case, self.mode)
 
     def _terms(self) -> float:
         case = self.case
@@ -112,16 +112,16 @@ class Contest:
 
     # -- results -----------------------------------------------------------------------------
 
-    def _task(self, side: Side) -> Task:
+    def _task(self, contender: Contender) -> Task:
         """Return what is asked: our stop rule, or as many iterations as we took."""
         case = self.case
-        if not side.stops:
+        if not contender.stops:
             return Task(case.k, self.start, self.n_iter, 0.0, 0)
         limit = MAX_ITER if self.mode == "fits" else case.iterations[1]
         return Task(case.k, self.start, limit, self.tol, 0)
 
     def _fit(self, entry: Entry) -> Fitted:
-        return entry.side.fit(entry.X, self._task(entry.side))
+        return entry.contender.fit(entry.X, self._task(entry.contender))
 
     def _judge_ours(self, ours: Entry) -> None:
         found = self.found = self._fit(ours)
@@ -150,13 +150,13 @@ class Contest:
 
     def _judge_update(self, ours: Entry) -> None:
         task = Task(self.case.k, self.start, self.n_iter - 1, 0.0, 0)
-        before = torch.as_tensor(ours.side.fit(ours.X, task).labels).to(self.X.device)
+        before = torch.as_tensor(ours.contender.fit(ours.X, task).labels).to(self.X.device)
         members = self._members(self.X, self.centers, before)
         if all(judge.judge_update(x, own, c) for x, c, own in members):
             ours.checked += ", last update"
 
     def _judge(self, entry: Entry) -> None:
-        if isinstance(entry.side, OursOnCPU):
+        if isinstance(entry.contender, OursOnCPU):
             same = self._fit(entry)
             judge_same(judge.kept(same), judge.kept(self.found), "ours")
             entry.n_iter, entry.inertia = int(same.n_iter), same.inertia
@@ -166,7 +166,7 @@ class Contest:
         found = self._fit(entry)
         entry.n_iter = int(found.n_iter)
         given = self.centers.to(entry.X.dtype)
-        labels = entry.side.labels(entry.X, given).long()
+        labels = entry.contender.labels(entry.X, given).long()
         entry.wrong = sum(
             judge.wrong_labels(x, c, own) for x, c, own in self._members(entry.X, given, labels)
         )
@@ -190,7 +190,7 @@ class Contest:
             turn = number % len(active)
             for entry in active[turn:] + active[:turn]:
                 if self.patience.rounds or not number or self._room(entry, share):
-                    self.step(f"{entry.side.name}: round {number + 1}")
+                    self.step(f"{entry.contender.name}: round {number + 1}")
                     entry.seconds.append(self._turn(entry))
 
     def _room(self, entry: Entry, share: float) -> bool:

@@ -13,7 +13,7 @@ from torch.profiler import ProfilerActivity
 
 from lloydia.bench.device.cases import DeviceCase
 from lloydia.bench.device.clock import timed
-from lloydia.bench.device.sides import FlashKMeans, Ours, Side
+from lloydia.bench.device.contenders import Contender, FlashKMeans, Ours
 from lloydia.bench.peers import Task
 
 __all__ = ["kernels", "profiles", "shares"]
@@ -27,7 +27,7 @@ ASSIGN = ("assign", "hopper_kernel", "resident_kernel", "scan_kernel")
 
 def profiles(
     case: DeviceCase,
-    sides: list[Side],
+    contenders: list[Contender],
     X: torch.Tensor,
     start: torch.Tensor,
     rates: dict[str, float],
@@ -42,21 +42,30 @@ def profiles(
     """
     rows = []
     operations = 2.0 * case.batch * case.n * case.d * case.k
-    for side in sides:
-        if side.name not in PROFILED or not side.version() or side.refuses(case, "profile"):
+    for contender in contenders:
+        if (
+            contender.name not in PROFILED
+            or not contender.version()
+            or contender.refuses(case, "profile")
+        ):
             continue
-        step(f"{side.name}: profile")
-        rows_of_side, task = side.place(X), Task(case.k, start, case.iterations[1], 0.0, 0)
+        step(f"{contender.name}: profile")
+        placed, task = contender.place(X), Task(case.k, start, case.iterations[1], 0.0, 0)
         device = str(X.device)
-        n_iter = [side.fit(rows_of_side, task) for _ in range(WARM)][-1].n_iter
+        n_iter = [contender.fit(placed, task) for _ in range(WARM)][-1].n_iter
         whole = median(
-            timed(lambda: side.fit(rows_of_side, task), device)[0]  # noqa: B023 - called at once
+            timed(lambda: contender.fit(placed, task), device)[0]  # noqa: B023 - called at once
             for _ in range(RUNS)
         )
-        found = kernels(lambda: side.fit(rows_of_side, task), device)  # noqa: B023
+        found = kernels(lambda: contender.fit(placed, task), device)  # noqa: B023
         total = sum(us for _, us in found.values())
         for name, (calls, us) in sorted(found.items(), key=lambda item: -item[1][1]):
-            row: dict[str, Any] = {"peer": side.name, "status": "ok", "reason": "", "kernel": name}
+            row: dict[str, Any] = {
+                "peer": contender.name,
+                "status": "ok",
+                "reason": "",
+                "kernel": name,
+            }
             row |= {"calls": calls, "us": us, "share": us / total, "n_iter": int(n_iter)}
             row |= {"ms_whole": 1e3 * whole, "busy": total / 1e6 / whole}
             if any(part in name.lower() for part in ASSIGN):

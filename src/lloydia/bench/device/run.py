@@ -14,9 +14,9 @@ import torch
 from lloydia.bench.contest import Patience
 from lloydia.bench.device import cases, clock
 from lloydia.bench.device.cases import DeviceCase
+from lloydia.bench.device.contenders import Contender
 from lloydia.bench.device.contest import Contest, Entry
 from lloydia.bench.device.profile import profiles
-from lloydia.bench.device.sides import Side
 
 __all__ = ["Row", "device_name", "run"]
 
@@ -41,7 +41,7 @@ def device_name(device: str) -> str:
 def run(
     chosen: Sequence[DeviceCase],
     modes: Sequence[str],
-    sides: list[Side],
+    contenders: list[Contender],
     *,
     device: str,
     patience: Patience,
@@ -54,7 +54,7 @@ def run(
     chosen : sequence of DeviceCase
     modes : sequence of {"iterations", "fits", "profile"}
         Every case that has iterations has a profile.
-    sides : list of Side
+    contenders : list of Contender
         Ours first.
     device : str
         As PyTorch names it.
@@ -65,7 +65,7 @@ def run(
     Yields
     ------
     list of dict
-        The rows of one case in one mode: one a side, ours first (of a profile, one a kernel).
+        The rows of one case in one mode: one a contender, ours first (of a profile, one a kernel).
     """
     facts: Row = {
         "run": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -74,7 +74,7 @@ def run(
     step("the device's rates")
     rates = facts["rates"] = clock.rates(device)
     for case in chosen:
-        for rows in _measured(case, modes, sides, device, patience, rates, step):
+        for rows in _measured(case, modes, contenders, device, patience, rates, step):
             yield [{**_shape(case), **row, **facts} for row in rows]
         if device.startswith("cuda"):
             torch.cuda.empty_cache()
@@ -83,7 +83,7 @@ def run(
 def _measured(
     case: DeviceCase,
     modes: Sequence[str],
-    sides: list[Side],
+    contenders: list[Contender],
     device: str,
     patience: Patience,
     rates: dict[str, float],
@@ -97,9 +97,9 @@ def _measured(
     for mode in modes:
         rows: list[Row] = []
         if mode == "profile" and "iterations" in case.modes:
-            rows = profiles(case, sides, X, start, rates, told)
+            rows = profiles(case, contenders, X, start, rates, told)
         elif mode in case.modes:
-            contest = Contest(case, mode, sides, X, start, patience, told)
+            contest = Contest(case, mode, contenders, X, start, patience, told)
             contest.run()
             rows = results(contest, rates)
         if rows:
@@ -127,10 +127,10 @@ def results(contest: Contest, rates: dict[str, float]) -> list[Row]:
 def _result(contest: Contest, entry: Entry, ours: Entry) -> Row:
     case, inertia = contest.case, entry.inertia
     row: Row = {
-        "peer": entry.side.name,
+        "peer": entry.contender.name,
         "status": entry.status,
         "reason": entry.reason,
-        "exact": entry.side.exact,
+        "exact": entry.contender.exact,
         "same_start": True,
         "inertia": inertia,
         "inertia_ratio": inertia / ours.inertia if inertia is not None and ours.inertia else None,

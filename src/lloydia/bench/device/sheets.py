@@ -169,5 +169,5 @@ def _kernel(case: str, row: Row) -> list[str]:
 
 
 def _peers(cases: Cases) -> Sequence[Any]:
-    """Return the names of all sides but ours, in their order."""
+    """Return the names of all contenders but ours, in their order."""
     return list(dict.fromkeys(row["peer"] for rows in cases.values() for row in rows[1:]))

@@ -1,7 +1,7 @@
-"""Colour quantisation beside other libraries: the same photographs, the same number of colours.
+"""Colour quantisation by Lloydia and other libraries: the same photographs and numbers of colours.
 
-All sides get the RGB pixels in memory and return the picture in at most k colours, without
-dithering; they take turns, in one process with the same number of threads, each left to run once
-before.  A side that returns more than k colours has no time.  PSNR and SSIM
+All contenders get the RGB pixels in memory and return the picture in at most k colours, without
+dithering.  They take turns, in one process with the same number of threads, after a first run that
+does not count.  A contender that returns more than k colours has no time.  PSNR and SSIM
 (:mod:`lloydia.images.quality`) are of the picture that it returns.
 """

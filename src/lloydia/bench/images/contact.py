@@ -1,4 +1,4 @@
-"""Contact sheets: one detail of a photograph by every side, and by every dither."""
+"""Contact sheets: one detail of a photograph by every contender, and by every dither."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
-from lloydia.bench.images.sides import Side
+from lloydia.bench.images.contenders import Contender
 
 __all__ = ["beside_peers", "beside_undithered"]
 
@@ -21,15 +21,15 @@ Panel = tuple[str, NDArray[np.uint8]]
 
 
 def beside_peers(
-    pixels: NDArray[np.uint8], k: int, sides: Sequence[Side], part: tuple[slice, slice]
+    pixels: NDArray[np.uint8], k: int, contenders: Sequence[Contender], part: tuple[slice, slice]
 ) -> Image.Image:
-    """Show a part of a picture as each side reduces the whole to k colours."""
+    """Show a part of a picture as each contender reduces the whole to k colours."""
     from lloydia.images.quality import psnr
 
     panels: list[Panel] = [("original", pixels[part])]
-    for side in sides:
-        image = side.reduce(pixels, k, 1)
-        panels.append((f"{side.name}: {psnr(pixels, image):.1f} dB", image[part]))
+    for contender in contenders:
+        image = contender.reduce(pixels, k, 1)
+        panels.append((f"{contender.name}: {psnr(pixels, image):.1f} dB", image[part]))
     return _sheet(panels)
 
 

@@ -1,4 +1,4 @@
-"""The tables and the figure of a run: what each side takes, and how near it comes."""
+"""The tables and the figure of a run: what each contender takes, and how near it comes."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def image_sheets(rows: Iterable[Row]) -> list[Sheet]:
 
 
 def _installed(rows: Iterable[Row]) -> list[Row]:
-    """Return the rows of sides that are installed."""
+    """Return the rows of contenders that are installed."""
     return [row for row in rows if row["status"] != "not installed"]
 
 
@@ -69,7 +69,7 @@ def _of(rows: Iterable[Row], **wanted: Any) -> list[Row]:
 
 
 def _mean(rows: list[Row]) -> str:
-    """Return means of what has a result; a side without any has none."""
+    """Return means of what has a result; a contender without any has none."""
     sound = [row for row in rows if row["status"] == "ok"]
     if not sound:
         return "differs" if rows else ""
@@ -128,7 +128,7 @@ def _library(row: Row) -> str:
 
 
 def draw(rows: Iterable[Row], path: Path) -> None:
-    """Draw time against PSNR, a panel for each k; a mark is a side over all photographs."""
+    """Draw time against PSNR, a panel for each k; a mark is a contender over all photographs."""
     from lloydia import plots  # says how to get matplotlib where it is missing
 
     rows = [row for row in rows if row["status"] == "ok"]

@@ -1,4 +1,4 @@
-"""A run: every photograph at every k, by every side in turn."""
+"""A run: every photograph at every k, by every contender in turn."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from lloydia.bench.images.contenders import Contender
 from lloydia.bench.images.photographs import photograph
-from lloydia.bench.images.sides import Side
 from lloydia.bench.machine import load
 from lloydia.images.quality import psnr, ssim
 
@@ -22,13 +22,13 @@ __all__ = ["SIZES", "run"]
 Row = dict[str, Any]
 
 SIZES = (8, 16, 64, 256)
-ENOUGH = 1.0  # seconds of a side at one size, after which it gets no further round
+ENOUGH = 1.0  # seconds of a contender at one size, after which it gets no further round
 
 
 def run(
     names: Sequence[str],
     sizes: Sequence[int],
-    sides: Sequence[Side],
+    contenders: Sequence[Contender],
     *,
     threads: int,
     rounds: int,
@@ -42,9 +42,9 @@ def run(
         Of photographs.
     sizes : sequence of int
         Numbers of colours.
-    sides : sequence of Side
+    contenders : sequence of Contender
     threads : int
-        Of every side.
+        Of every contender.
     rounds : int
         At most, after one that is not counted.
     step : callable
@@ -53,8 +53,8 @@ def run(
     Yields
     ------
     list of dict
-        The rows of one photograph at one size, one a side; of a side that is not installed with
-        that as its status, and no time.
+        The rows of one photograph at one size, one a contender.  A contender that is not installed
+        has that as its status, and no time.
     """
     facts = {
         "run": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -69,30 +69,30 @@ def run(
         for k in sizes:
             step(f"{name}: {k} colours")
             with threadpool_limits(threads):
-                rows = _contest(pixels, k, sides, threads, rounds)
+                rows = _contest(pixels, k, contenders, threads, rounds)
             yield [{**shared, "mode": "images", "k": k, **row, **facts} for row in rows]
 
 
 def _contest(
-    pixels: NDArray[np.uint8], k: int, sides: Sequence[Side], threads: int, rounds: int
+    pixels: NDArray[np.uint8], k: int, contenders: Sequence[Contender], threads: int, rounds: int
 ) -> list[Row]:
-    """Let the sides take turns, the first round uncounted, and judge what they return."""
-    absent = [side for side in sides if not side.version()]
-    sides = [side for side in sides if side not in absent]
-    images = [side.reduce(pixels, k, threads) for side in sides]
-    seconds: list[list[float]] = [[] for _ in sides]
+    """Let the contenders take turns, the first round uncounted, and judge what they return."""
+    absent = [contender for contender in contenders if not contender.version()]
+    contenders = [contender for contender in contenders if contender not in absent]
+    images = [contender.reduce(pixels, k, threads) for contender in contenders]
+    seconds: list[list[float]] = [[] for _ in contenders]
     for _ in range(rounds):
-        for side, taken in zip(sides, seconds):
+        for contender, taken in zip(contenders, seconds):
             if sum(taken) < ENOUGH:
                 start = time.perf_counter()
-                side.reduce(pixels, k, threads)
+                contender.reduce(pixels, k, threads)
                 taken.append(time.perf_counter() - start)
     return [
-        {"peer": side.name, "version": side.version(), **_judged(pixels, image, k, taken)}
-        for side, image, taken in zip(sides, images, seconds)
+        {"peer": contender.name, "version": contender.version(), **_judged(pixels, image, k, taken)}
+        for contender, image, taken in zip(contenders, images, seconds)
     ] + [
-        {"peer": side.name, "version": None, "status": "not installed", "reason": ""}
-        for side in absent
+        {"peer": contender.name, "version": None, "status": "not installed", "reason": ""}
+        for contender in absent
     ]
 
 

@@ -173,7 +173,9 @@ def choose(
         if not matching:
             known = [peer.name for peer in every]
             alike = meant(name, [*known, *(full.split()[0] for full in known)], SAME)
-            raise ValueError(f"There is no peer {name!r}: the peers are {', '.join(known)}{alike}")
+            raise ValueError(
+                f"There is no library {name!r}: the libraries are {', '.join(known)}{alike}"
+            )
         if not matching[0].version():
             raise ImportError(f"{name} is not installed; pip install {matching[0].package}.")
     wanted = ("Lloydia", "gemm", *names)

@@ -1,4 +1,4 @@
-"""Ways to reduce a picture to k colours: ours, and those people use."""
+"""Contenders that reduce a picture to k colours: Lloydia and other libraries."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from lloydia.backends.numpy_first import compiled_only
 from lloydia.spelling import meant
 
-__all__ = ["SIDES", "Side", "choose"]
+__all__ = ["CONTENDERS", "Contender", "choose"]
 
 Pixels = NDArray[np.uint8]
 
@@ -27,8 +27,8 @@ class Reduce(Protocol):
 
 
 @dataclass(frozen=True)
-class Side:
-    """One way of one library.
+class Contender:
+    """A library, or one of its methods.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ def _ours(pixels: Pixels, k: int, threads: int, *, space: str) -> Pixels:
 
 
 def _pillow(pixels: Pixels, k: int, threads: int, *, method: str, kmeans: int) -> Pixels:
-    """Return Pillow's; `kmeans=1` asks for iterations until no pixel moves."""
+    """Return Pillow's picture; `kmeans=1` makes it iterate until no pixel moves."""
     from PIL import Image
 
     image = Image.fromarray(pixels)
@@ -103,40 +103,42 @@ def _libimagequant(pixels: Pixels, k: int, threads: int) -> Pixels:
     return colors[np.frombuffer(found, np.uint8)].reshape(pixels.shape)
 
 
-SIDES = (
-    Side("Lloydia", "lloydia", partial(_ours, space="RGB")),
-    Side("Lloydia, Oklab", "lloydia", partial(_ours, space="Oklab")),
-    Side("Pillow median cut", "pillow", partial(_pillow, method="MEDIANCUT", kmeans=0)),
-    Side("Pillow octree", "pillow", partial(_pillow, method="FASTOCTREE", kmeans=0)),
-    Side("Pillow k-means", "pillow", partial(_pillow, method="MEDIANCUT", kmeans=1)),
-    Side("scikit-learn example", "scikit-learn", _scikit_learn),
-    Side("OpenCV kmeans", "opencv-python-headless", _opencv),
-    Side("libimagequant", "imagequant", _libimagequant),
+CONTENDERS = (
+    Contender("Lloydia", "lloydia", partial(_ours, space="RGB")),
+    Contender("Lloydia, Oklab", "lloydia", partial(_ours, space="Oklab")),
+    Contender("Pillow median cut", "pillow", partial(_pillow, method="MEDIANCUT", kmeans=0)),
+    Contender("Pillow octree", "pillow", partial(_pillow, method="FASTOCTREE", kmeans=0)),
+    Contender("Pillow k-means", "pillow", partial(_pillow, method="MEDIANCUT", kmeans=1)),
+    Contender("scikit-learn example", "scikit-learn", _scikit_learn),
+    Contender("OpenCV kmeans", "opencv-python-headless", _opencv),
+    Contender("libimagequant", "imagequant", _libimagequant),
 )
 
 
-def choose(names: Sequence[str] | None) -> list[Side]:
-    """Return the sides whose names, or first words of them, are given, and always ours.
+def choose(names: Sequence[str] | None) -> list[Contender]:
+    """Return the contenders whose names begin with a given one, and always Lloydia.
 
-    Without names: all, installed or not.
+    Without names, return all, installed or not.
 
     Raises
     ------
     ValueError
-        For a name that no side has.
+        For a name that no contender has.
     ImportError
-        For a side that is named and not installed.
+        For a contender that is named and not installed.
     """
     if not names:
-        return list(SIDES)
-    wanted = [side for side in SIDES if side.package == "lloydia"]
+        return list(CONTENDERS)
+    wanted = [contender for contender in CONTENDERS if contender.package == "lloydia"]
     for name in names:
-        matching = [side for side in SIDES if side.name.startswith(name)]
+        matching = [contender for contender in CONTENDERS if contender.name.startswith(name)]
         if not matching:
-            known = [side.name for side in SIDES]
+            known = [contender.name for contender in CONTENDERS]
             alike = meant(name, [*known, *(full.split()[0] for full in known)])
-            raise ValueError(f"There is no peer {name!r}: the peers are {', '.join(known)}{alike}")
+            raise ValueError(
+                f"There is no library {name!r}: the libraries are {', '.join(known)}{alike}"
+            )
         if not matching[0].version():
             raise ImportError(f"{name} is not installed; pip install {matching[0].package}.")
         wanted += matching
-    return [side for side in SIDES if side in wanted]
+    return [contender for contender in CONTENDERS if contender in wanted]

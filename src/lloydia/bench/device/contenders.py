@@ -1,4 +1,4 @@
-"""The sides on a device: ours, flash-kmeans, plain PyTorch, and our CPU engine."""
+"""The contenders on a device: Lloydia, flash-kmeans, plain PyTorch, and Lloydia's CPU engine."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ from lloydia.bench.peers import Fitted, Peer, Task
 from lloydia.spelling import meant
 from lloydia.version import __version__
 
-__all__ = ["SIDES", "Side", "choose"]
+__all__ = ["CONTENDERS", "Contender", "choose"]
 
 SCORES = 1 << 28  # numbers of the n x k matrix that plain PyTorch keeps at a time
 
 
-class Side(Peer):
-    """One way to do k-means on a device; :class:`Task` has its start there."""
+class Contender(Peer):
+    """A library, or one way to use it, on a device; the start of a :class:`Task` is there."""
 
     modes: Sequence[str] = ("iterations", "fits")
 
     def place(self, X: torch.Tensor) -> Any:
-        """Return X as this side computes with it; the clock does not run."""
+        """Return X as this contender computes with it; this is not timed."""
         return X
 
     def fit(self, X: Any, task: Task) -> Fitted:
-        """Do the work: exactly as many iterations, unless `task.tol` is positive."""
+        """Fit: exactly `task.iterations` iterations, unless `task.tol` is positive."""
         raise NotImplementedError
 
     def labels(self, X: Any, centers: torch.Tensor) -> Any:
-        """Return the labels of an assignment to these centres, or None where it has none."""
+        """Return the labels of an assignment to these centres, or None if there are none."""
         return self.fit(X, Task(centers.shape[-2], centers, 1, 0.0, 0)).labels
 
 
-class Ours(Side):
+class Ours(Contender):
     """``algorithm="auto"``, where X lives."""
 
     name = "Lloydia"
@@ -84,7 +84,7 @@ class Ours(Side):
 
 
 class OursOnCPU(Ours):
-    """The CPU engine on all processors: the same bits."""
+    """The CPU engine on all processors, which must give the same result."""
 
     name = "Lloydia CPU"
     modes = ("fits",)
@@ -101,7 +101,7 @@ class OursOnCPU(Ours):
             return super().fit(X, host)
 
 
-class FlashKMeans(Side):
+class FlashKMeans(Contender):
     """flash-kmeans: one assignment kernel, a sort, sums, and a synchronisation an iteration."""
 
     name = "flash-kmeans"
@@ -125,7 +125,7 @@ class FlashKMeans(Side):
 
 
 class FlashHalf(FlashKMeans):
-    """The same in float16, from rows rounded to it."""
+    """flash-kmeans in float16, with rows rounded to float16."""
 
     name = "flash-kmeans float16"
     dtypes = ("float16",)
@@ -140,7 +140,7 @@ class FlashHalf(FlashKMeans):
         return X.half()
 
 
-class PyTorch(Side):
+class PyTorch(Contender):
     """A product, an argmin and an index_add_, block by block, without TF32."""
 
     name = "PyTorch"
@@ -172,27 +172,32 @@ class PyTorch(Side):
         return Fitted(centers, task.iterations, labels)
 
 
-SIDES = (Ours(), FlashKMeans(), FlashHalf(), PyTorch(), OursOnCPU())
+CONTENDERS = (Ours(), FlashKMeans(), FlashHalf(), PyTorch(), OursOnCPU())
 
 
-def choose(names: Sequence[str] | None) -> list[Side]:
-    """Return ours and the sides named, or all.
+def choose(names: Sequence[str] | None) -> list[Contender]:
+    """Return Lloydia and the named contenders; without names, all.
 
     Raises
     ------
     ValueError
-        For a name that no side has.
+        For a name that no contender has.
     ImportError
-        For a side that is not installed.
+        For a contender that is not installed.
     """
     if not names:
-        return list(SIDES)
-    known = {side.name: side for side in SIDES}
+        return list(CONTENDERS)
+    known = {contender.name: contender for contender in CONTENDERS}
     for name in names:
         if name not in known:
             raise ValueError(
-                f"There is no peer {name!r}: the peers are {', '.join(known)}{meant(name, known)}"
+                f"There is no library {name!r}: the libraries are {', '.join(known)}"
+                f"{meant(name, known)}"
             )
         if not known[name].version():
             raise ImportError(f"{name} is not installed; pip install {known[name].package}.")
-    return [side for side in SIDES if side is SIDES[0] or side.name in names]
+    return [
+        contender
+        for contender in CONTENDERS
+        if contender is CONTENDERS[0] or contender.name in names
+    ]
