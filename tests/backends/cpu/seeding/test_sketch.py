@@ -238,38 +238,38 @@ def test_bytes_are_multiplied_alike_with_and_without_the_instruction(monkeypatch
     rng = np.random.default_rng(0)
     rows = rng.integers(0, 256, size=(GROUP, 20)).astype(np.uint8)
     candidates = rng.integers(-127, 128, size=(24, 20)).astype(np.int8)
-    starts = rng.integers(-9999, 9999, size=24).astype(np.int32)
+    initial_scores = rng.integers(-9999, 9999, size=24).astype(np.int32)
     limits = rng.integers(-10000, 90000, size=GROUP).astype(np.int32)
-    above = rows.astype(int) @ candidates.astype(int).T + starts > limits[:, None]
+    above = rows.astype(int) @ candidates.astype(int).T + initial_scores > limits[:, None]
     for dot in {sketch_rows._dot, sketch_rows._portable_dot}:
         for few, several, abreast in ((4, 4, 1), (4, 8, 2)):
             monkeypatch.setattr(sketch_rows, "_dot", dot)
-            monkeypatch.setattr(sketch_rows, "FEW", few)
+            monkeypatch.setattr(sketch_rows, "LAST_CANDIDATES", few)
             monkeypatch.setattr(sketch_rows, "CANDIDATES", several)
-            monkeypatch.setattr(sketch_rows, "ABREAST", abreast)
+            monkeypatch.setattr(sketch_rows, "VECTORS_TOGETHER", abreast)
             for m in (1, 4, 7, 8, 10, 13, 16):
                 expected = [
                     (99 + p, [c for c in range(m) if above[p, c]])
                     for p in range(GROUP)
                     if above[p, : -(-m // few) * few].any()
                 ]
-                assert flags(rows, candidates, starts, m, limits) == expected
+                assert flags(rows, candidates, initial_scores, m, limits) == expected
 
 
-def flags(rows, candidates, starts, m, limits):
+def flags(rows, candidates, initial_scores, m, limits):
     """Return the hits after the first one of a group: numbers, from 99 on, and candidates."""
     group = aligned((5, GROUP), np.int32)
     group[:] = rows.view(np.int32).T
     hits = np.zeros(1 + GROUP + sketch_rows.LANES, np.uint32)
 
     @njit
-    def run(group, candidates, starts, m, limits, hits):
+    def run(group, candidates, initial_scores, m, limits, hits):
         return sketch_rows.flag_rows(
-            group.ctypes.data, 5, candidates.ctypes.data, starts.ctypes.data, m,
+            group.ctypes.data, 5, candidates.ctypes.data, initial_scores.ctypes.data, m,
             limits.ctypes.data, 99, hits.ctypes.data, 1,
         )  # fmt: skip
 
-    count = run(group, candidates, starts, m, limits, hits)
+    count = run(group, candidates, initial_scores, m, limits, hits)
     assert hits[0] == 0
     return [
         (hit >> MAX_CANDIDATES, [c for c in range(m) if hit >> c & 1])

@@ -7,15 +7,15 @@ with a spectral norm of at most 1.  Then I - V V' is positive semidefinite; with
 
 and ``|B y|^2 = |y|^2 - |V'y|^2``.  So the vectors ``(V'y, |B y|)`` are no farther apart than the
 rows.  V spans the directions in which a sample of the rows varies most.  It need not be orthogonal.
-Rows whose variation needs more directions than WIDTH are their own sketch: ``spread`` of
-:mod:`sketch_frame` decides.
+If the rows vary in more directions than WIDTH, y itself is sketched, without a projection
+(``needs_all_features`` of :mod:`sketch_frame` decides).
 
 **Error.**  The sketch is q h, h a vector of integers up to 127 and q a number for all rows; E
 bounds ``|q h - (V'y, |B y|)|`` plus what framing rounds.  A product of y with a column is off by
 ``(d + 2) u |y|`` times its norm, u = 2**-24, so that V'y is off by ``e = (d + 2) u |y|
-WIDTH^(1/2)`` and its square by ``delta = e (2 |y| + e)``; |B y| then by no more than the root of
-delta, or delta / |B y|.  What the integers round or cut off is measured.  So for a row x and a
-candidate c
+WIDTH^(1/2)`` and its square by ``delta = e (2 |y| + e)``; |B y| is then off by at most the root of
+delta, and by at most delta / |B y|.  The kernels measure how far the integers are off, by rounding
+and by the limit of 127.  So for a row x and a candidate c
 
     s |x - c|  >=  q |h_x - h_c| - E_x - E_c.
 
@@ -26,11 +26,11 @@ scores, with ``N = |h_x|^2``, that is
 
     h_x.h_c - |h_c|^2 / 2  <=  (N - L) / 2.
 
-Products of integers have no error: their sums are below 2**31, and where they are not they wrap
-around and back.  What rounds in the limit is RELATIVE of N + L at most.  A limit that is not a
-number, as that of a row or candidate too far from the others, becomes the lowest: such pairs are
-evaluated.  Bytes of rows have no sign: 128 is added to their numbers, and 128 times the sum of a
-candidate's is taken off where its scores start.
+Scores are exact integers: a partial sum of 2**31 or more wraps around, and the whole sum, which is
+smaller, wraps back.  Rounding changes a limit by at most RELATIVE (N + L).  If a row or a candidate
+is too far from the others, its limit is NaN and becomes the lowest: all its pairs are evaluated.
+The bytes of rows are unsigned: 128 is added to their numbers, and the initial score of a candidate
+is lower by 128 times the sum of its numbers.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ from lloydia.backends.cpu.simd.sketch_rows import CANDIDATES, GROUP
 
 __all__ = ["Sketch"]
 
-# Rows that the frame is chosen by.
+# Rows of the sample that the frame is chosen by.
 SAMPLE = 1024
 
-# The part of the rows whose error is below the one that limits are kept for.
-MOST = 0.998
+# Limits are kept for candidates whose error is at most this quantile of the rows' errors.
+ERROR_QUANTILE = 0.998
 
 
 class Sketch:
@@ -61,24 +61,26 @@ class Sketch:
     dataset : Dataset
         Dense.
     columns : int
-        That a sketch may have: at least WIDTH, or the number of features if that is less.
+        The largest number of columns of a sketch: at least WIDTH, or the number of features if that
+        is less.
 
     Attributes
     ----------
     frame : tuple
-        m of shape (d,), s, V of shape (d, WIDTH), the last column 0, or (0, WIDTH) for rows that
-        are their own sketch, what is taken off ``|B y|``, and q.
+        m of shape (d,); s; V of shape (d, WIDTH) with a last column of zeros, or (0, WIDTH) if rows
+        are sketched without a projection; the number that is subtracted from ``|B y|``; and q.
     n_quads : int
         Columns, divided by four.
     rows : tuple
-        The groups of :mod:`sketch_rows`, shape (n_groups, n_quads, GROUP), int32; N and E, float32;
-        anything after the last row.
+        The groups of :mod:`sketch_rows`, shape (n_groups, n_quads, GROUP), int32; and N and
+        ``E / q`` of each row, float32.  Entries after the last row have no meaning.
     error : float32
-        ``E / q`` of most rows.
+        ``E / q`` of the rows, its ERROR_QUANTILE.
     limits : ndarray (n_groups * GROUP,), int32
-        What a row's scores with candidates of up to this error must be above to be evaluated.
+        For each row.  A pair is evaluated if its score is above the row's limit; this holds for
+        candidates whose ``E / q`` is at most `error`.
     pays : bool
-        Whether rounds of k-means|| found that it excludes enough.
+        Whether the sketch excluded enough pairs in the last rounds of k-means||.
     """
 
     def __init__(self, dataset: Dataset, columns: int) -> None:
@@ -107,11 +109,11 @@ class Sketch:
             n_groups,
         )
         errors = self.rows[2][: len(nearest)]
-        self.error = np.float32(np.quantile(errors[:: -(-len(errors) // SAMPLE)], MOST))
+        self.error = np.float32(np.quantile(errors[:: -(-len(errors) // SAMPLE)], ERROR_QUANTILE))
         self.write_limits(nearest, self.error, self.limits)
 
     def limits_for(self, nearest: NDArray[np.float64], error: np.float32) -> NDArray[np.int32]:
-        """Return the limits of scores with candidates of an error: not kept if it is larger."""
+        """Return the limits for candidates of an error; those of larger errors are not kept."""
         if error <= self.error:
             return self.limits
         limits = self.new_limits()
@@ -119,7 +121,7 @@ class Sketch:
         return limits
 
     def new_limits(self) -> NDArray[np.int32]:
-        """Return limits that no score is above; those after the last row stay so."""
+        """Return limits that no score is above; those after the last row are never changed."""
         return np.full(len(self.rows[0]) * GROUP, 2**31 - 1, np.int32)
 
     def write_limits(
@@ -135,20 +137,19 @@ class Sketch:
         )  # fmt: skip
 
     def load(self, values: NDArray) -> tuple[tuple[NDArray, NDArray], np.float32]:
-        """Return the bytes of candidates and where their scores start, and ``E / q``.
-
-        E is the largest of the candidates.
-        """
+        """Return the bytes and initial scores of candidates, and the largest of their ``E / q``."""
         m = len(values)
-        # Kernels read more candidates than there are: no limit is below the scores of those.
+        # Kernels also read entries after the last candidate; their scores are above no limit.
         room = m + CANDIDATES
         packed = np.zeros((room, self.n_quads), np.int32)
-        starts = np.full(room, -(2**31), np.int32)
+        initial_scores = np.full(room, -(2**31), np.int32)
         errors = np.empty(m, np.float32)
         self.dataset.each_block(
-            lambda t, a, b: pack_candidates(values, a, b, self.frame, packed, starts, errors),
+            lambda t, a, b: pack_candidates(
+                values, a, b, self.frame, packed, initial_scores, errors
+            ),
             3.0 * self.dataset.n_features,
             m,
         )
-        # NaN, where a candidate is too far, stays NaN.
-        return (packed, starts), errors.max()
+        # The largest is NaN if a candidate is too far away, whose error is NaN.
+        return (packed, initial_scores), errors.max()

@@ -1,6 +1,6 @@
 """Sketches as bytes, and the limits of their scores; :mod:`sketch` derives both.
 
-The kernels compute what a sketch is off by beside its numbers.
+With the numbers of a sketch the kernels compute a bound on its error.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from lloydia.backends.cpu.simd.lanes import OCTET, ROWS, products
 from lloydia.backends.cpu.simd.sketch_rows import GROUP
 
 __all__ = [
-    "SINGLES",
+    "COLUMNS_AT_ONCE",
     "TOP",
     "WIDTH",
     "limit_of",
@@ -22,12 +22,12 @@ __all__ = [
     "write_limits",
 ]
 
-# Numbers of a sketch that is not the whole row.  With 48 of them, rows of rank 48 and noise of a
-# tenth to a third of their spread left 1.1 to 1.3 times as many candidates to evaluate.
+# Numbers of a sketch that is a projection.  With 48 numbers instead, 1.1 to 1.3 times as many pairs
+# were evaluated, for rows of rank 48 and noise of a tenth to a third of their deviation.
 WIDTH = 64
 
-# Columns of V that are multiplied at a time.
-SINGLES = 2 * OCTET
+# Columns of V that are multiplied together.
+COLUMNS_AT_ONCE = 2 * OCTET
 
 # Numbers of a sketch are up to TOP; rows' bytes are larger by OFFSET.
 TOP, OFFSET = 127.0, 128
@@ -35,15 +35,16 @@ TOP, OFFSET = 127.0, 128
 # Adding this to a float32 of magnitude up to 2**22 rounds it to an integer, in the low bits.
 ROUNDER = np.float32(1.5 * 2.0**23)
 
-# What limits lose when they are rounded.
+# This part of N + L is subtracted from a limit, since its computation rounds.
 RELATIVE = 2.0**-20
 
+# The lowest limit: the scores of all candidates are above it.
 LOWEST = np.float32(-(2.0**30) * 1.9)
 
 
 @subroutine
 def project(X, at, m, frame, y, v):
-    """Write framed rows, ROWS of them from `at` on, to `y`, and V'y, or y, to `v`."""
+    """Write `m` framed rows from `at` on to `y`, and V'y to `v`; without a projection, y again."""
     origin, scale, V, _, _ = frame
     d = X.shape[1]
     for r in range(m):
@@ -52,7 +53,7 @@ def project(X, at, m, frame, y, v):
         for f in range(d if len(V) == 0 else 0):
             v[r, f] = y[r, f]
     if len(V) > 0:
-        for p in range(0, WIDTH, SINGLES):
+        for p in range(0, WIDTH, COLUMNS_AT_ONCE):
             columns, to = V.ctypes.data + 4 * p, v.ctypes.data + 4 * p
             products(y.ctypes.data, d, columns, V.strides[0], to, v.strides[0])
 
@@ -70,7 +71,7 @@ def square_of(values):
 def sketch(y, v, frame, numbers, lost):
     """Write the numbers of the sketch of a framed row; return N and ``E / q``.
 
-    `v` is V'y, or the row itself, which is its own sketch, and then anything; `lost` is scratch.
+    `v` is V'y, or y without a projection, and is overwritten; `lost` is scratch.
     """
     _, _, V, offset, q = frame
     d, square = len(y), square_of(y)
@@ -94,22 +95,22 @@ def sketch(y, v, frame, numbers, lost):
         w = (w + ROUNDER) - ROUNDER
         numbers[p] = np.int32(w)
         lost[p] = np.float64(v[p]) - np.float64(w) * q
-    whole = np.int64(0)
+    integer_square = np.int64(0)
     for p in range(width):
-        whole += numbers[p] * numbers[p]
+        integer_square += numbers[p] * numbers[p]
     error = (error + np.sqrt(square_of(lost))) * (1.0 + 2.0**-20) / q + 2.0**-60
-    return np.float32(whole), np.float32(error)
+    return np.float32(integer_square), np.float32(error)
 
 
 @subroutine
-def limit_of(D, square, own, unit, d, error):
-    """Return what scores must be above, of a row with this D, N and ``E / q``."""
+def limit_of(D, square, row_error, unit, d, error):
+    """Return the limit of a row with this D, N and ``E / q``, for candidates of an error."""
     root = np.sqrt(D) * (1.0 + (d + 8) * 2.0**-52) + 2.0**-500
-    t = np.float32((unit * root + np.float64(own)) * (1.0 + 2.0**-20) + 2.0**-60) + error
-    far = t * t
-    limit = np.float32(0.5) * (square - far) - np.float32(RELATIVE) * (square + far)
+    t = np.float32((unit * root + np.float64(row_error)) * (1.0 + 2.0**-20) + 2.0**-60) + error
+    L = t * t
+    limit = np.float32(0.5) * (square - L) - np.float32(RELATIVE) * (square + L)
     limit -= np.float32(2.0)
-    # Not a number, or minus infinity.
+    # NaN and minus infinity become the lowest limit, too.
     return np.int32(limit if limit > LOWEST else LOWEST)
 
 
@@ -148,8 +149,8 @@ def pack_groups(X, first, last, frame, groups, squares, errors):
 
 
 @kernel
-def pack_candidates(X, first, last, frame, packed, starts, errors):
-    """Write the bytes of candidates, where their scores start, and ``E / q``."""
+def pack_candidates(X, first, last, frame, packed, initial_scores, errors):
+    """Write the bytes, the initial scores and ``E / q`` of candidates `first` to `last`."""
     d = X.shape[1]
     width = WIDTH if len(frame[2]) > 0 else d
     y, v = np.zeros((ROWS, d), np.float32), np.zeros((ROWS, width), np.float32)
@@ -164,7 +165,7 @@ def pack_candidates(X, first, last, frame, packed, starts, errors):
             for p in range(width):
                 square += numbers[p] * numbers[p]
                 total += numbers[p]
-            # Half of an odd square is rounded down: the score is not too low.
-            starts[c] = np.int32(-(square // 2) - OFFSET * total)
+            # Half of an odd square is rounded down, so that the score is never too low.
+            initial_scores[c] = np.int32(-(square // 2) - OFFSET * total)
             for j in range(packed.shape[1]):
                 packed[c, j] = quad(numbers, 4 * j, width, 0)

@@ -1,6 +1,6 @@
 """The frame of sketches: whether and how rows are projected, and the unit of their numbers.
 
-All of it is chosen by a sample of the rows; any choice is safe, see :mod:`sketch`.
+A sample of the rows decides; any choice gives valid bounds, see :mod:`sketch`.
 """
 
 from __future__ import annotations
@@ -15,24 +15,25 @@ from lloydia.backends.cpu.seeding.sketch_directions import directions, product
 
 __all__ = ["frame_of"]
 
-# Rows of the sample that stand for seeds and for candidates where the sketch is chosen, and the
-# columns whose products take as long as evaluating one pair; features add a quarter as much.
+# Rows of the sample that stand for seeds and for candidates when the projection is chosen.  To
+# evaluate a pair of d features takes as long as the products of PAIR + PAIR_FEATURE * d columns.
 SEEDS, PROBES, PAIR, PAIR_FEATURE = 256, 32, 3000, 16
 
-# Parts of the largest number of the sample that may be the largest of a sketch.
+# The largest number of a sketch, as a part of the largest of the sample: these parts are tried.
 CUTS = 2.0 ** -np.arange(0.0, 4.0, 0.5)
 
 Frame = tuple[NDArray[np.float64], float, NDArray[np.float32], float, float]
 
 
 def frame_of(sample: NDArray[np.float64], columns: int) -> tuple[Frame, int]:
-    """Return the frame of rows by a sample of them, which is overwritten, and how many columns.
+    """Return the frame of the rows, by a sample of them, and the number of columns of a sketch.
 
     Parameters
     ----------
     sample : ndarray of shape (n, d)
+        It is overwritten.
     columns : int
-        The most that a sketch may have: at least WIDTH, or d if that is less.
+        The largest number of columns: at least WIDTH, or d if that is less.
     """
     d = sample.shape[1]
     origin = sample.mean(axis=0)
@@ -43,8 +44,8 @@ def frame_of(sample: NDArray[np.float64], columns: int) -> tuple[Frame, int]:
     sample *= scale
     V, offset = directions(sample, d), 0.0
     if len(V):
-        short = shortened(sample, V)
-        if columns >= d and spread(sample, short):
+        short = projected(sample, V)
+        if columns >= d and needs_all_features(sample, short):
             V = V[:0]
         else:
             offset = float(short[:, -1].mean())
@@ -53,7 +54,7 @@ def frame_of(sample: NDArray[np.float64], columns: int) -> tuple[Frame, int]:
     return (origin, scale, V, offset, quantum(sample)), sample.shape[1]
 
 
-def shortened(sample: NDArray[np.float64], V: NDArray[np.float32]) -> NDArray[np.float64]:
+def projected(sample: NDArray[np.float64], V: NDArray[np.float32]) -> NDArray[np.float64]:
     """Return ``(V'y, |B y|)`` of some rows."""
     short = product(sample, V).astype(np.float64)
     rest = np.square(sample).sum(axis=1) - np.square(short).sum(axis=1)
@@ -61,12 +62,12 @@ def shortened(sample: NDArray[np.float64], V: NDArray[np.float32]) -> NDArray[np
     return short
 
 
-def spread(sample: NDArray[np.float64], short: NDArray[np.float64]) -> bool:
-    """Return whether so many directions matter that whole rows are the better sketch.
+def needs_all_features(sample: NDArray[np.float64], short: NDArray[np.float64]) -> bool:
+    """Return whether the rows vary in so many directions that a sketch needs all features.
 
-    Some rows of the sample are taken for seeds and some for candidates.  The pairs that sketches of
-    WIDTH columns leave, beyond twice those that are nearer, must take less time than the products
-    of all the columns.
+    Some rows of the sample stand for seeds and some for candidates.  All features are needed if the
+    pairs that sketches of WIDTH columns leave to evaluate, minus twice the pairs that are nearer,
+    take longer than the products of the other columns.
     """
     seeds, rest = np.split(np.arange(len(sample)), [min(SEEDS, len(sample) // 2)])
     probes = rest[-PROBES:]
@@ -82,7 +83,7 @@ def spread(sample: NDArray[np.float64], short: NDArray[np.float64]) -> bool:
 
 
 def quantum(sample: NDArray[np.float64]) -> float:
-    """Return q: the one that leaves the smallest errors in a sample."""
+    """Return the q with the smallest errors in a sample."""
     some = sample[::4]
     top = float(np.abs(some).max())
     best, least = 1.0, math.inf

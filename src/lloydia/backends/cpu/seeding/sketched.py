@@ -1,9 +1,9 @@
-"""Candidates evaluated by the sketch, which excludes most pairs of a row and a candidate.
+"""Evaluation of candidates by the sketch, which excludes most pairs of a row and a candidate.
 
-:mod:`sketch` excludes a pair if the candidate is no nearer than the row's nearest seed.  The other
-pairs' distances are evaluated in float32, which nearly always shows what candidate is the best; see
-:mod:`gains`.  Canonical D are evaluated where that does not show it, and of the best candidate:
-LANES pairs at a time, each of any row and any candidate.
+:mod:`sketch` excludes a pair if the candidate is no nearer than the row's nearest seed.  The
+distances of the other pairs are evaluated in float32, which nearly always shows which candidate is
+the best; see :mod:`gains`.  Canonical D are evaluated for the best candidate, and for others that
+may be the best: LANES pairs at a time, each of any row and any candidate.
 """
 
 from __future__ import annotations
@@ -32,34 +32,33 @@ __all__ = ["accept_candidate", "bound_gains", "evaluate_candidates", "lower_near
 
 CANDIDATE_BITS = (1 << MAX_CANDIDATES) - 1
 
-# Pairs that are evaluated together, at least; and the rows and pairs of a list that also has room
-# for one more tile.
-TOGETHER = 64
-ROOM, PAIRS_ROOM = TOGETHER + TILE, TOGETHER + TILE * MAX_CANDIDATES
+# At least so many pairs are evaluated together; a list also has room for one more tile.
+MIN_PAIRS = 64
+ROOM, PAIRS_ROOM = MIN_PAIRS + TILE, MIN_PAIRS + TILE * MAX_CANDIDATES
 
-# Bytes of a row that are prefetched at most: the hardware prefetcher does the rest.
-FETCHED = 1024
+# At most so many bytes of a row are prefetched: the hardware prefetcher does the rest.
+MAX_PREFETCHED = 1024
 
 
 @subroutine
-def evaluate_pairs(X, centers, rows, names, m, D):
+def evaluate_pairs(X, centers, rows, numbers, m, D):
     """Write the D of up to LANES pairs of a row and a candidate."""
     row, center = local(np.int64, LANES), local(np.int64, LANES)
     for q in upto(LANES):
         p = minimum(q, m - 1)
         row[q] = X.ctypes.data + rows[p] * X.strides[0]
-        center[q] = centers.ctypes.data + names[p] * centers.strides[0]
+        center[q] = centers.ctypes.data + numbers[p] * centers.strides[0]
     add_squares(X, row.ctypes.data, center.ctypes.data, X.strides[1], X.shape[1], D.ctypes.data)
 
 
 @subroutine
 def flag_tile(tile, n, first, m, groups, limits, candidates, flagged):
-    """List the rows of a tile that `m` candidates, from `first` on, may be nearer to.
+    """List the rows of a tile that may be nearer to one of `m` candidates, from `first` on.
 
-    `flagged` (TILE or more,), uint32, receives them as MAX_CANDIDATES says.  Returns how many there
-    are.
+    `flagged` (TILE or more,), uint32, OUT, receives for each such row its number in the tile and,
+    in the MAX_CANDIDATES lowest bits, a bit for each candidate.  Returns the number of rows.
     """
-    packed, starts = candidates
+    packed, initial_scores = candidates
     count = 0
     for place in upto(0, minimum(TILE, n - tile * TILE), GROUP):
         at = tile * TILE + place
@@ -67,7 +66,7 @@ def flag_tile(tile, n, first, m, groups, limits, candidates, flagged):
             groups.ctypes.data + at // GROUP * groups.strides[0],
             groups.shape[1],
             packed.ctypes.data + first * packed.strides[0],
-            starts.ctypes.data + first * 4,
+            initial_scores.ctypes.data + first * 4,
             m,
             limits.ctypes.data + at * 4,
             place,
@@ -80,29 +79,29 @@ def flag_tile(tile, n, first, m, groups, limits, candidates, flagged):
 @subroutine
 def fetch_row(X, i, nearest):
     """Prefetch a row and its D."""
-    row, size = X.ctypes.data + i * X.strides[0], minimum(X.shape[1] * X.itemsize, FETCHED)
+    row, size = X.ctypes.data + i * X.strides[0], minimum(X.shape[1] * X.itemsize, MAX_PREFETCHED)
     fetch(row, size)
-    # Few rows begin where a cache line does, so that they end in one more.
+    # Most rows begin within a cache line, so they end in a further one.
     fetch(row + size - 1, 1)
     fetch(nearest.ctypes.data + 8 * i, 8)
 
 
 @subroutine
 def evaluate_gains(
-    X, rows, pairs, names, m, centers, unit, margins, nearest, weights, nearer, gains
+    X, rows, pairs, numbers, m, centers, unit, margins, nearest, weights, nearer, gains
 ):
-    """Add the gains of `m` pairs, see :func:`bound_gains`; note in `nearer` which may be nearer.
+    """Add the gains of `m` pairs, see :func:`bound_gains`; flag in `nearer` which may be nearer.
 
     A pair is a row, by its place in `rows`, and a candidate.
     """
     relative, absolute = margins
     square = np.float64(unit) * np.float64(unit)
     D = local(np.float32, PAIRS_ROOM)
-    # No branch on a distance: the loads of other pairs are in flight meanwhile.
+    # No branch depends on a distance, so the loads of later pairs are already in flight.
     for q in upto(m):
-        D[q] = difference(X, rows[pairs[q]], centers, names[q], unit)
+        D[q] = difference(X, rows[pairs[q]], centers, numbers[q], unit)
     for q in upto(m):
-        i, c, far = rows[pairs[q]], names[q], np.float64(D[q])
+        i, c, far = rows[pairs[q]], numbers[q], np.float64(D[q])
         near, w = nearest[i] * square, weights[i] if len(weights) else 1.0
         gain = w * (near - far)
         gains[0, c] += gain if gain > 0.0 else 0.0
@@ -118,7 +117,7 @@ def bound_gains(
     X, first, last, groups, limits, candidates, centers, unit, margins, nearest, weights,
     hits, counts, gains,
 ):  # fmt: skip
-    """Add to `gains` how much candidates lower the total of some tiles, and S of :mod:`gains`.
+    """Add to `gains` by how much candidates lower the total of some tiles, and S of :mod:`gains`.
 
     Parameters
     ----------
@@ -138,12 +137,13 @@ def bound_gains(
     nearest : IN, ndarray (n,), float64
     weights : IN, ndarray (n,) or (0,), float64
     hits : OUT, ndarray (n,), uint32
-        From the first row of each tile on: rows that some candidate may lower, see MAX_CANDIDATES.
+        For each tile, from the place of its first row on: the rows that some candidate may lower,
+        as :func:`flag_tile` lists them.
     counts : OUT, ndarray (n_tiles,), int64
         Hits of each tile.
     gains : IN/OUT, ndarray (2, m or more), float64
-        Sums of weight times what D becomes less, and of weight times D, of the rows that each
-        candidate may lower; times the square of the unit.
+        For each candidate, over the rows that it may lower: the sum of weight times the decrease of
+        D, and S; both times the square of the unit.
 
     Returns
     -------
@@ -152,55 +152,55 @@ def bound_gains(
     """
     n, m, n_evaluated, n_rows, n_pairs = len(nearest), len(centers), 0, 0, 0
     flagged, rows, nearer = local(np.uint32, TILE), local(np.int64, ROOM), local(np.uint32, ROOM)
-    pairs, names = local(np.int32, PAIRS_ROOM), local(np.int32, PAIRS_ROOM)
+    pairs, numbers = local(np.int32, PAIRS_ROOM), local(np.int32, PAIRS_ROOM)
     for tile in upto(first, last):
         counts[tile] = 0
         for at in upto(flag_tile(tile, n, 0, m, groups, limits, candidates, flagged)):
             hit = np.int64(flagged[at])
             i = tile * TILE + (hit >> MAX_CANDIDATES)
-            # The row is read after some more tiles.
+            # The row is read later, after some more tiles.
             fetch_row(X, i, nearest)
             rows[n_rows], nearer[n_rows] = i, 0
             bits = hit & CANDIDATE_BITS
             while bits != 0:
-                pairs[n_pairs], names[n_pairs] = n_rows, lowest_bit(np.uint64(bits))
+                pairs[n_pairs], numbers[n_pairs] = n_rows, lowest_bit(np.uint64(bits))
                 bits &= bits - 1
                 n_pairs += 1
             n_rows += 1
-        if n_pairs >= TOGETHER or tile == last - 1:
+        if n_pairs >= MIN_PAIRS or tile == last - 1:
             evaluate_gains(
-                X, rows, pairs, names, n_pairs, centers, unit, margins, nearest, weights, nearer,
+                X, rows, pairs, numbers, n_pairs, centers, unit, margins, nearest, weights, nearer,
                 gains,
             )  # fmt: skip
-            own = last_tile = 0
+            n_hits = last_tile = 0
             for p in upto(n_rows):
-                of = rows[p] // TILE
-                # Not `counts[of] += 1`, which waits for what the last row stored there.
-                own = own if of == last_tile else 0
-                place = np.uint32(rows[p] - of * TILE)
-                hits[of * TILE + own] = place << np.uint32(MAX_CANDIDATES) | nearer[p]
-                own += nearer[p] != 0
-                counts[of], last_tile = own, of
+                row_tile = rows[p] // TILE
+                # `counts[row_tile] += 1` would wait for the store of the row before.
+                n_hits = n_hits if row_tile == last_tile else 0
+                place = np.uint32(rows[p] - row_tile * TILE)
+                hits[row_tile * TILE + n_hits] = place << np.uint32(MAX_CANDIDATES) | nearer[p]
+                n_hits += nearer[p] != 0
+                counts[row_tile], last_tile = n_hits, row_tile
             n_evaluated += n_pairs
             n_rows = n_pairs = 0
     return n_evaluated
 
 
 @subroutine
-def reduce_pairs(rows, names, m, D, nearest, weights, low, high, reductions):
-    """Add to `reductions` what some pairs take off the integers."""
+def reduce_pairs(rows, numbers, m, D, nearest, weights, low, high, reductions):
+    """Add to `reductions` by how much some pairs lower the integer potentials."""
     for q in upto(m):
         i, near = rows[q], nearest[rows[q]]
         if D[q] < near:
             w = weights[i] if len(weights) else 1.0
-            reductions[names[q]] += fixed(near, w, low, high) - fixed(D[q], w, low, high)
+            reductions[numbers[q]] += fixed(near, w, low, high) - fixed(D[q], w, low, high)
 
 
 @kernel(**LEAN)
 def evaluate_candidates(
     X, first, last, centers, chosen, nearest, weights, low, high, hits, counts, reductions
 ):
-    """Add to `reductions` what some candidates take off the integers of some tiles.
+    """Add to `reductions` by how much some candidates lower the integer potentials of some tiles.
 
     Parameters
     ----------
@@ -209,12 +209,12 @@ def evaluate_candidates(
     centers : IN, ndarray (m, d), float64
         The candidates.
     chosen : int
-        A bit for each that is evaluated.
+        A bit for each candidate that is evaluated.
     low, high : float
         Powers of two whose product brings a term to its grid.
     reductions : IN/OUT, ndarray (m or more,), int64
     """
-    rows, names, D = local(np.int64, LANES), local(np.int64, LANES), local(np.float64, LANES)
+    rows, numbers, D = local(np.int64, LANES), local(np.int64, LANES), local(np.float64, LANES)
     waiting = 0
     for tile in upto(first, last):
         start = tile * TILE
@@ -222,16 +222,16 @@ def evaluate_candidates(
             bits = np.int64(hits[start + at]) & chosen
             while bits != 0:
                 rows[waiting] = start + (hits[start + at] >> MAX_CANDIDATES)
-                names[waiting] = lowest_bit(np.uint64(bits))
+                numbers[waiting] = lowest_bit(np.uint64(bits))
                 bits &= bits - 1
                 waiting += 1
                 if waiting == LANES:
-                    evaluate_pairs(X, centers, rows, names, waiting, D)
-                    reduce_pairs(rows, names, waiting, D, nearest, weights, low, high, reductions)
+                    evaluate_pairs(X, centers, rows, numbers, waiting, D)
+                    reduce_pairs(rows, numbers, waiting, D, nearest, weights, low, high, reductions)
                     waiting = 0
     if waiting:
-        evaluate_pairs(X, centers, rows, names, waiting, D)
-        reduce_pairs(rows, names, waiting, D, nearest, weights, low, high, reductions)
+        evaluate_pairs(X, centers, rows, numbers, waiting, D)
+        reduce_pairs(rows, numbers, waiting, D, nearest, weights, low, high, reductions)
 
 
 @subroutine
@@ -242,7 +242,7 @@ def accept_rows(rows, m, D, nearest, weights, low, high, sketched, d, limits, to
         i, near = rows[q], nearest[rows[q]]
         if D[q] < near:
             tile, w = i // TILE, weights[i] if len(weights) else 1.0
-            # If this row has the tile's largest term, that is unknown from here on.
+            # If this row has the tile's largest term, the new largest term is unknown.
             tops[tile] = np.nan if w * near >= tops[tile] else tops[tile]
             totals[tile] -= fixed(near, w, low, high) - fixed(D[q], w, low, high)
             nearest[i] = D[q]
@@ -271,26 +271,26 @@ def accept_candidate(
     """
     d, m = X.shape[1], 0
     squares, errors, _, _ = sketched
-    rows, names, D = local(np.int64, ROOM), local(np.int64, LANES), local(np.float64, LANES)
+    rows, numbers, D = local(np.int64, ROOM), local(np.int64, LANES), local(np.float64, LANES)
     for q in upto(LANES):
-        names[q] = j
+        numbers[q] = j
     for tile in upto(first, last):
         start, before = tile * TILE, m
         for at in upto(counts[tile]):
             hit = np.int64(hits[start + at])
             rows[m] = start + (hit >> MAX_CANDIDATES)
             m += hit >> j & 1
-        # The rows are read after some more tiles.
+        # The rows are read later, after some more tiles.
         for p in upto(before, m):
             fetch_row(X, rows[p], nearest)
             fetch(squares.ctypes.data + 4 * rows[p], 4)
             fetch(errors.ctypes.data + 4 * rows[p], 4)
             fetch(limits.ctypes.data + 4 * rows[p], 4)
-        if m >= TOGETHER or tile == last - 1:
+        if m >= MIN_PAIRS or tile == last - 1:
             for done in upto(0, m, LANES):
                 here = minimum(LANES, m - done)
                 some = part(rows, done, done + here)
-                evaluate_pairs(X, centers, some, names, here, D)
+                evaluate_pairs(X, centers, some, numbers, here, D)
                 accept_rows(
                     some, here, D, nearest, weights, low, high, sketched, d, limits, totals, tops
                 )
@@ -298,13 +298,13 @@ def accept_candidate(
 
 
 @subroutine
-def lower_pairs(rows, names, m, D, before, sketched, d, limits, nearest, owners):
+def lower_pairs(rows, numbers, m, D, before, sketched, d, limits, nearest, owners):
     """Lower D of the rows of some pairs, and their limits, in their order."""
     squares, errors, unit, error = sketched
     for q in upto(m):
         i = rows[q]
         if D[q] < nearest[i]:
-            nearest[i], owners[i] = D[q], before + names[q]
+            nearest[i], owners[i] = D[q], before + numbers[q]
             limits[i] = limit_of(D[q], squares[i], errors[i], unit, d, error)
 
 
@@ -315,15 +315,15 @@ def lower_nearest(
 ):  # fmt: skip
     """Make all candidates seeds, in their order, and remember each row's nearest seed.
 
-    A row's D is evaluated to the candidates that may be nearer than all before, so that ties go to
-    the one that was first.  The parameters are those of the other kernels; `centers` (m, d) may
-    have any number of rows, `before` is how many seeds there are already, and `owners` (n,), int32,
-    IN/OUT, has each row's nearest seed.  Returns how many pairs were evaluated; after more than
-    `max_evaluated` of them it skips the others.
+    The D of a row is evaluated to each candidate that may be nearer than all before it, so that of
+    equally near seeds the first is kept.  The parameters are those of the other kernels; `centers`
+    (m, d) may have any number of rows, `before` is the number of earlier seeds, and `owners` (n,),
+    int32, IN/OUT, has the nearest seed of each row.  Returns the number of evaluated pairs; after
+    more than `max_evaluated` pairs it skips the others.
     """
     n, d, n_evaluated = len(nearest), X.shape[1], 0
     flagged = local(np.uint32, TILE)
-    rows, names, D = local(np.int64, LANES), local(np.int64, LANES), local(np.float64, LANES)
+    rows, numbers, D = local(np.int64, LANES), local(np.int64, LANES), local(np.float64, LANES)
     for tile in upto(first, last):
         start, waiting = tile * TILE, 0
         for some in upto(0, len(centers), MAX_CANDIDATES):
@@ -334,20 +334,20 @@ def lower_nearest(
                 bits = hit & CANDIDATE_BITS
                 while bits != 0:
                     rows[waiting] = start + (hit >> MAX_CANDIDATES)
-                    names[waiting] = some + lowest_bit(np.uint64(bits))
+                    numbers[waiting] = some + lowest_bit(np.uint64(bits))
                     bits &= bits - 1
                     waiting += 1
                     if waiting == LANES:
-                        evaluate_pairs(X, centers, rows, names, waiting, D)
+                        evaluate_pairs(X, centers, rows, numbers, waiting, D)
                         lower_pairs(
-                            rows, names, waiting, D, before, sketched, d, limits, nearest, owners
+                            rows, numbers, waiting, D, before, sketched, d, limits, nearest, owners
                         )
                         n_evaluated += waiting
                         waiting = 0
                         if n_evaluated > max_evaluated:
                             return n_evaluated
         if waiting:
-            evaluate_pairs(X, centers, rows, names, waiting, D)
-            lower_pairs(rows, names, waiting, D, before, sketched, d, limits, nearest, owners)
+            evaluate_pairs(X, centers, rows, numbers, waiting, D)
+            lower_pairs(rows, numbers, waiting, D, before, sketched, d, limits, nearest, owners)
             n_evaluated += waiting
     return n_evaluated

@@ -22,8 +22,8 @@ __all__ = ["SparsePotentials"]
 def sparse_distance(X, i, Y, c):
     """Return the canonical D of CSR rows: features where both are 0 add nothing."""
     data, indices, indptr = X
-    others, columns, starts = Y
-    a, a_end, b, b_end = indptr[i], indptr[i + 1], starts[c], starts[c + 1]
+    others, columns, other_indptr = Y
+    a, a_end, b, b_end = indptr[i], indptr[i + 1], other_indptr[c], other_indptr[c + 1]
     total = 0.0
     while a < a_end or b < b_end:
         if b >= b_end or (a < a_end and indices[a] < columns[b]):
@@ -110,7 +110,7 @@ def accept_candidate(
                 i = start + (hits[at] >> MAX_CANDIDATES)
                 D = sparse_distance(X, i, seeds, j)
                 w = weights[i] if len(weights) else 1.0
-                # If this row has the tile's largest term, that is unknown from here on.
+                # If this row has the tile's largest term, the new largest term is unknown.
                 tops[tile] = np.nan if w * nearest[i] >= tops[tile] else tops[tile]
                 change = fixed(nearest[i], w, low, high) - fixed(D, w, low, high)
                 totals[tile] -= change

@@ -133,7 +133,7 @@ def accept_candidate(
                 for p in upto(m):
                     i, near = rows[p], D[p * lanes + lane]
                     w = weights[i] if len(weights) else 1.0
-                    # If this row has the tile's largest term, that is unknown from here on.
+                    # If this row has the tile's largest term, the new largest term is unknown.
                     tops[tile] = np.nan if w * nearest[i] >= tops[tile] else tops[tile]
                     change = fixed(nearest[i], w, low, high) - fixed(near, w, low, high)
                     totals[tile] -= change

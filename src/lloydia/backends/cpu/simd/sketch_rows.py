@@ -1,8 +1,8 @@
 """Which rows of a group may be near a candidate: integer products of bytes, a row in every lane.
 
-A group is GROUP rows, ``[four columns][row]``, four unsigned bytes in 32 bits.  A candidate is its
-signed bytes, contiguous.  Processors with VNNI add four products to a sum in one instruction; the
-others multiply pairs of 16-bit numbers.
+A group has GROUP rows, ``[four columns][row]``, four unsigned bytes in 32 bits.  A candidate is a
+contiguous run of signed bytes.  Processors with VNNI add four products to a sum in one instruction;
+the others multiply pairs of 16-bit numbers.
 """
 
 from __future__ import annotations
@@ -20,19 +20,20 @@ __all__ = ["CANDIDATES", "GROUP", "flag_rows"]
 LANES, VECTORS = 16, 2
 GROUP = LANES * VECTORS
 
-# Candidates and vectors of rows whose sums are kept in registers at a time.  With 512 bits, all of
-# a group's are, so that rows are read once; the last FEW candidates or fewer are summed separately.
+# Candidates and vectors of rows whose sums are kept in registers together.  Registers of 512 bits
+# hold all vectors of a group, so that rows are read once; where at most LAST_CANDIDATES candidates
+# are left, only so many are summed.
 WIDE = get_host_cpu_features().get("avx512f")
-FEW = 4
-CANDIDATES, ABREAST = (2 * FEW, VECTORS) if WIDE else (FEW, 1)
+LAST_CANDIDATES = 4
+CANDIDATES, VECTORS_TOGETHER = (2 * LAST_CANDIDATES, VECTORS) if WIDE else (LAST_CANDIDATES, 1)
 
-# Bits of a hit below the number of its row: one per candidate.
-NUMBER = 16
+# A hit is the number of its row, shifted by so many bits, and a bit for each candidate.
+NUMBER_SHIFT = 16
 
 _BYTES = 4 * LANES
 _INT, _SHORT, _ADDRESS = ir.IntType(32), ir.IntType(16), ir.IntType(64)
 _INTS, _SHORTS = ir.VectorType(_INT, LANES), ir.VectorType(_SHORT, 2 * LANES)
-_NOTHING = ir.Constant(_INTS, [0] * LANES)
+_ZEROS = ir.Constant(_INTS, [0] * LANES)
 
 
 def _loaded(builder, address, offset, kind, align):
@@ -43,9 +44,9 @@ def _loaded(builder, address, offset, kind, align):
 
 
 def _splat(builder, scalar):
-    nothing = ir.Constant(_INTS, ir.Undefined)
-    one = builder.insert_element(nothing, scalar, _INT(0))
-    return builder.shuffle_vector(one, nothing, ir.Constant(_INTS, [0] * LANES))
+    undefined = ir.Constant(_INTS, ir.Undefined)
+    one = builder.insert_element(undefined, scalar, _INT(0))
+    return builder.shuffle_vector(one, undefined, ir.Constant(_INTS, [0] * LANES))
 
 
 def _vnni_dot(builder, total, unsigned, signed):
@@ -60,14 +61,14 @@ def _portable_dot(builder, total, unsigned, signed):
     """Return the same on any processor, by products of pairs of 16-bit numbers."""
     wide = ir.VectorType(_INT, 2 * LANES)
     eight, low = (ir.Constant(_SHORTS, [v] * 2 * LANES) for v in (8, 0xFF))
-    nothing = ir.Constant(wide, ir.Undefined)
+    undefined = ir.Constant(wide, ir.Undefined)
     even, odd = (ir.Constant(_INTS, list(range(first, 2 * LANES, 2))) for first in (0, 1))
     x, c = (builder.bitcast(value, _SHORTS) for value in (unsigned, signed))
     lower = builder.and_(x, low), builder.ashr(builder.shl(c, eight), eight)
     upper = builder.lshr(x, eight), builder.ashr(c, eight)
     for a, b in (lower, upper):
         products = builder.mul(builder.sext(a, wide), builder.sext(b, wide))
-        sums = (builder.shuffle_vector(products, nothing, half) for half in (even, odd))
+        sums = (builder.shuffle_vector(products, undefined, half) for half in (even, odd))
         total = builder.add(total, builder.add(*sums))
     return total
 
@@ -82,7 +83,7 @@ def _scores(builder, rows, n_quads, candidates, initial_scores, totals):
             builder.store(start, total)
     with cgutils.for_range(builder, n_quads) as loop:
         at = builder.add(rows, builder.mul(loop.index, _ADDRESS(4 * GROUP)))
-        x = [_loaded(builder, at, _BYTES * v, _INTS, _BYTES) for v in range(ABREAST)]
+        x = [_loaded(builder, at, _BYTES * v, _INTS, _BYTES) for v in range(VECTORS_TOGETHER)]
         for row, place in zip(totals, candidates, strict=True):
             at = builder.add(place, builder.mul(loop.index, _ADDRESS(4)))
             c = _splat(builder, _loaded(builder, at, 0, _INT, 4))
@@ -101,17 +102,17 @@ def _flags(builder, rows, n_quads, candidates, initial_scores, first, limits, to
     shift = _splat(builder, builder.trunc(first, _INT))
     found = []
     for v, limit in enumerate(limits):
-        flags = _NOTHING
+        flags = _ZEROS
         for c, row in enumerate(totals):
             over = builder.icmp_signed(">", builder.load(row[v]), limit)
             bit = ir.Constant(_INTS, [1 << c] * LANES)
-            flags = builder.or_(flags, builder.select(over, bit, _NOTHING))
+            flags = builder.or_(flags, builder.select(over, bit, _ZEROS))
         found.append(builder.shl(flags, shift))
     return found
 
 
 def _append(builder, flags, numbers, hits, count):
-    """Append the lanes that have a flag to a list of hits; return how many there are then."""
+    """Append the lanes that have a flag to a list of hits; return its new length."""
     intrinsic_of = cgutils.get_or_insert_function
     bits = ir.VectorType(ir.IntType(1), LANES)
     compress = intrinsic_of(
@@ -121,7 +122,7 @@ def _append(builder, flags, numbers, hits, count):
     )
     mask = ir.IntType(LANES)
     popcount = intrinsic_of(builder.module, ir.FunctionType(mask, [mask]), f"llvm.ctpop.i{LANES}")
-    flagged = builder.icmp_signed("!=", flags, _NOTHING)
+    flagged = builder.icmp_signed("!=", flags, _ZEROS)
     undefined = ir.Constant(_INTS, ir.Undefined)
     packed = builder.call(compress, [builder.or_(flags, numbers), flagged, undefined])
     to = builder.add(hits, builder.mul(count, _ADDRESS(4)))
@@ -134,38 +135,40 @@ def _append(builder, flags, numbers, hits, count):
 def flag_rows(typingctx, rows, n_quads, candidates, initial_scores, m, limits, number, hits, count):
     """Append the rows of a group that have a score above their limit to a list of `count` hits.
 
-    Nothing branches on a score.  Returns how many hits there are then.
+    No branch depends on a score.  Returns the new number of hits.
 
     Parameters
     ----------
-    rows : IN, address of a group, from a multiple of 64 bytes on
+    rows : IN, address of a group, a multiple of 64
     n_quads : int
         Columns, divided by four.
     candidates, initial_scores : IN, addresses
         The bytes of `m` candidates, contiguous, and the initial scores of each, int32; `m` is up to
-        16.  Up to the next multiple of FEW, those after them are read and flagged too.
+        16.  The entries after them, up to the next multiple of LAST_CANDIDATES, are also read and
+        flagged.
     limits : IN, address of GROUP int32
     number : int
-        That of the first row.
+        The number of the first row.
     hits : IN/OUT, address of uint32
-        The number of a row, times 2**16, and a bit for each candidate.  Up to LANES places after
+        The number of a row, times 2**16, and a bit for each candidate.  Up to LANES entries after
         the last hit are overwritten.
     """
 
     def codegen(context, builder, sig, args):
         rows, n_quads, candidates, initial_scores, m, limits, number, hits, count = args
         totals = [
-            [cgutils.alloca_once(builder, _INTS) for _ in range(ABREAST)] for _ in range(CANDIDATES)
+            [cgutils.alloca_once(builder, _INTS) for _ in range(VECTORS_TOGETHER)]
+            for _ in range(CANDIDATES)
         ]
-        found = [cgutils.alloca_once(builder, _INTS) for _ in range(ABREAST)]
-        turns = builder.udiv(builder.add(m, _ADDRESS(CANDIDATES - 1)), _ADDRESS(CANDIDATES))
-        for block in range(0, VECTORS, ABREAST):
+        found = [cgutils.alloca_once(builder, _INTS) for _ in range(VECTORS_TOGETHER)]
+        n_blocks = builder.udiv(builder.add(m, _ADDRESS(CANDIDATES - 1)), _ADDRESS(CANDIDATES))
+        for block in range(0, VECTORS, VECTORS_TOGETHER):
             some = builder.add(rows, _ADDRESS(_BYTES * block))
             above = [_loaded(builder, limits, _BYTES * (block + v), _INTS, 4)
-                     for v in range(ABREAST)]  # fmt: skip
+                     for v in range(VECTORS_TOGETHER)]  # fmt: skip
             for flags in found:
-                builder.store(_NOTHING, flags)
-            with cgutils.for_range(builder, turns) as loop:
+                builder.store(_ZEROS, flags)
+            with cgutils.for_range(builder, n_blocks) as loop:
                 first = builder.mul(loop.index, _ADDRESS(CANDIDATES))
 
                 def add(n, some=some, above=above, first=first):
@@ -175,13 +178,15 @@ def flag_rows(typingctx, rows, n_quads, candidates, initial_scores, m, limits, n
                     for flags, value in zip(found, new, strict=True):
                         builder.store(builder.or_(builder.load(flags), value), flags)
 
-                if CANDIDATES == FEW:
-                    add(FEW)
+                if CANDIDATES == LAST_CANDIDATES:
+                    add(LAST_CANDIDATES)
                 else:
-                    few = builder.icmp_signed("<=", builder.sub(m, first), _ADDRESS(FEW))
+                    few = builder.icmp_signed(
+                        "<=", builder.sub(m, first), _ADDRESS(LAST_CANDIDATES)
+                    )
                     with builder.if_else(few) as (then, otherwise):
                         with then:
-                            add(FEW)
+                            add(LAST_CANDIDATES)
                         with otherwise:
                             add(CANDIDATES)
             for v, flags in enumerate(found):
@@ -189,7 +194,7 @@ def flag_rows(typingctx, rows, n_quads, candidates, initial_scores, m, limits, n
                 numbers = builder.add(
                     _splat(builder, builder.trunc(number, _INT)), ir.Constant(_INTS, list(lanes))
                 )
-                numbers = builder.shl(numbers, ir.Constant(_INTS, [NUMBER] * LANES))
+                numbers = builder.shl(numbers, ir.Constant(_INTS, [NUMBER_SHIFT] * LANES))
                 count = _append(builder, builder.load(flags), numbers, hits, count)
         return count
 
