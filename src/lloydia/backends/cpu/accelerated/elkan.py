@@ -1,10 +1,10 @@
 """The assignment of :mod:`lloydia.algorithms.elkan`.
 
 Elkan 2003, "Using the triangle inequality to accelerate k-means".  The bounds of a row are compared
-LANES at a time.  Distances to the few centres that are left are sums of squared differences, whose
-error :mod:`lloydia.algorithms.geometry` derives; a row that keeps many gets all of its k bounds
-from float32 scores (:mod:`scan.scores`).  Canonical D decides between centres that may both be
-nearest.
+LANES at a time.  Distances to the few centres that are left are sums of squared differences;
+:mod:`lloydia.algorithms.geometry` derives their error.  If many centres are left for a row, float32
+scores (:mod:`scan.scores`) give all of its k bounds.  Canonical D decides between centres that may
+both be nearest.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ from lloydia.backends.cpu.simd.microkernel_centers_in_lanes import LANES, MR
 
 __all__ = ["bound_rows", "elkan", "scratch_for_bounds", "scratch_for_distances"]
 
-# A single distance takes as long as about this many distances of a scan.
+# A single distance takes about as long as this many distances of a scan.
 COST_OF_ONE_DISTANCE = 8
 
-# Rows at most whose scores are computed together.
+# At most so many rows have their scores computed together.
 BLOCK = 16 * MR
 
 
@@ -137,8 +137,9 @@ def bound_rows(
     which, addresses = local(np.int32, BLOCK), local(np.int64, BLOCK)
     for p in upto(block):
         addresses[p] = y.ctypes.data + p * y.strides[0]
-    every, start, ends = addresses.ctypes.data, panels.ctypes.data, half_squares.ctypes.data
-    a, b, c, out = best.ctypes.data, second.ctypes.data, which.ctypes.data, scores.ctypes.data
+    rows_at, panels_at = addresses.ctypes.data, panels.ctypes.data
+    half_squares_at, scores_at = half_squares.ctypes.data, scores.ctypes.data
+    best_at, second_at, which_at = best.ctypes.data, second.ctypes.data, which.ctypes.data
     lower_at, drift_at = lower.ctypes.data, drift.ctypes.data
     shrink, tiny = np.float32(1.0 - padding[1]), np.float32(padding[3])
     rechecked = 0
@@ -151,14 +152,15 @@ def bound_rows(
         for panel in upto(len(panels)):
             for p in upto(0, m, MR):
                 scores_of_one(
-                    every + p * 8, d, start + panel * d * LANES * 4, ends + panel * LANES * 4,
-                    a + p * 4, b + p * 4, c + p * 4, panel * LANES, panel == 0,
-                    out + (p * width + panel * LANES) * 4, width * 4,
+                    rows_at + p * 8, d, panels_at + panel * d * LANES * 4,
+                    half_squares_at + panel * LANES * 4,
+                    best_at + p * 4, second_at + p * 4, which_at + p * 4, panel * LANES, panel == 0,
+                    scores_at + (p * width + panel * LANES) * 4, width * 4,
                 )  # fmt: skip
         for p in upto(m):
             i, j = rows[at + p], np.int64(which[p])
             store_bounds(
-                out + p * width * 4, drift_at, lower_at + i * width * 4, width // LANES,
+                scores_at + p * width * 4, drift_at, lower_at + i * width * 4, width // LANES,
                 low_square[p], finite_float32(low), shrink, tiny,
             )  # fmt: skip
             second_bound = below(low_square[p], second[p], low, padding)
@@ -177,13 +179,13 @@ def bound_rows(
 
 
 @subroutine(inline="always")
-def choose(X, i, a, own, numbers, squares, count, wide, x, padding):
+def choose(X, i, a, own_square, numbers, squares, count, wide, x, padding):
     """Return the nearest of centre `a` and `count` others, from squared distances.
 
-    Returns also an upper bound on its distance, a lower bound on those of the others, and whether
-    the row was ambiguous.
+    `own_square` is that of centre `a`.  Also returns an upper bound on the distance to the nearest
+    centre, a lower bound on those to the others, and whether the row was ambiguous.
     """
-    best, second, j = own, np.float32(np.inf), a
+    best, second, j = own_square, np.float32(np.inf), a
     for q in upto(count):
         square = squares[q]
         nearest = square < best
@@ -251,7 +253,7 @@ def elkan(
     n_rows = n_many = evaluated = rechecked = 0
     for i in upto(start, stop):
         a = np.int64(labels[i])
-        # There are no bounds yet: at first, or if another algorithm found the label.
+        # A row has no bounds in the first iteration, or if another algorithm found its label.
         if upper[i] == np.inf:
             many[n_many] = i
             n_many += 1
@@ -264,11 +266,11 @@ def elkan(
             continue
         one[0] = a
         measure(X, i, scaled, one, 1, unit, found)
-        own = found[0]
+        own_square = found[0]
         evaluated += 1
-        u = np.float32(minimum(u, np.float32(farther(own, padding))))
+        u = np.float32(minimum(u, np.float32(farther(own_square, padding))))
         upper[i] = u
-        # The same, with u replaced by the distance itself.
+        # The same test, with the distance itself in place of u.
         if u * grow + tiny < bound:
             continue
         # Elkan 2003: centre j is farther if u < max(l_j, d(c_a, c_j) / 2).
@@ -283,12 +285,12 @@ def elkan(
         evaluated += count
         measure(X, i, scaled, numbers, count, unit, squares)
         j, reach, second_bound, ambiguous = choose(
-            X, i, a, own, numbers, squares, count, wide, x, padding
+            X, i, a, own_square, numbers, squares, count, wide, x, padding
         )
         for q in upto(count):
             c = numbers[q]
             lower[i, c] = stored_bound(nearer(squares[q], padding), drift[c], padding)
-        lower[i, a] = stored_bound(nearer(own, padding), drift[a], padding)
+        lower[i, a] = stored_bound(nearer(own_square, padding), drift[a], padding)
         nearest[i] = stored_bound(
             np.float32(minimum(lowest_bound, second_bound)), total_drift, padding
         )

@@ -25,19 +25,19 @@ from lloydia.backends.cpu.simd.microkernel_centers_in_lanes import (
 
 __all__ = ["REACH", "group", "scan_balls", "worthwhile"]
 
-# Rows of a ball with more than this share of the centres are scanned against all centres, as are
-# groups of fewer than MIN_ROWS rows: making the ball takes as long as scanning some rows.
+# If a ball holds more than this share of the centres, its rows are compared with all centres; so
+# are groups of fewer than MIN_ROWS rows: making a ball takes as long as scanning some rows.
 MAX_SHARE = 0.5
 MIN_ROWS = 3
 
-# A ball is scaled to a radius of at most 1.  Including the errors of the gaps, a few hundredths in
-# a million dimensions, no centre in it is farther than this.
+# A ball is scaled to a radius of at most 1.  No centre in it is farther than REACH, which includes
+# the errors of the distances between centres: a few hundredths in a million dimensions.
 REACH = 1.25
 
 # Sorting a row and making its ball takes as long as about this many distances of a scan.
 COST_OF_SORTING = 150
 
-# A sample of so many rows decides whether balls are worthwhile.
+# The number of sampled rows that decide whether balls are worthwhile.
 SAMPLE = 16
 
 
@@ -72,7 +72,7 @@ def group(listed, starts, lengths, labels, ends, order):
 
 @subroutine(**LEAN)
 def smallest(values):
-    """Return the smallest of non-negative float32, compared as integers: the order is the same."""
+    """Return the smallest of non-negative float32; as integers they have the same order."""
     bits = values.view(np.int32)
     found = bits[0]
     for j in range(1, len(bits)):
@@ -85,15 +85,15 @@ def square_gaps(columns, a, out):
     """Write the squared distances of centre `a` to all, in the unit, float32."""
     out[:] = np.float32(0.0)
     for f in range(len(columns)):
-        column, own = columns[f], columns[f, a]
+        column, origin = columns[f], columns[f, a]
         for j in range(np.uintp(len(out))):
-            difference = np.float32(column[j] - own)
+            difference = np.float32(column[j] - origin)
             out[j] += difference * difference
 
 
 @subroutine(**LEAN)
 def ball(columns, a, reach, padding, gaps, inside):
-    """List the centres that may be nearest or second to a row of cluster `a`, ascending.
+    """List the centres that may be nearest or second nearest to a row of cluster `a`, ascending.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def ball(columns, a, reach, padding, gaps, inside):
     gaps[a] = 0.0
     # Newling and Fleuret 2016: centres with d(c_a, c_j) > 2 u + g(a) are not among the two nearest.
     radius = upper_bound(2.0 * reach + nearest, padding)
-    # The gaps have the same error.
+    # The distances between centres have the same relative error.
     limit = np.float32((radius * loose * loose + padding[3]) ** 2)
     count = 0
     for j in range(np.uintp(len(gaps))):
@@ -136,7 +136,7 @@ def worthwhile(columns, labels, upper, moved, padding):
         a = labels[i]
         reach = np.float64(upper[i]) + moved[a]
         count = ball(columns, a, reach, padding, gaps, inside)[1]
-        # Half of the limits, because the rows that fail have larger balls than most.
+        # The limits are halved, because the rows that fail have larger balls than most.
         small += count < min(0.5 * MAX_SHARE * k, k - COST_OF_SORTING)
     return small > SAMPLE // 2
 

@@ -32,10 +32,10 @@ from lloydia.backends.cpu.update.sums import accumulate
 
 __all__ = ["labels_by_place", "labels_by_row", "scratch_for", "search"]
 
-# Rows that are moved together.
+# The changed rows are added to the sums in batches of so many.
 BATCH = 512
 
-# More levels than there can be, and one.
+# One more than the largest possible number of levels.
 LEVELS = 20
 
 LOG_FAN = FAN.bit_length() - 1
@@ -50,9 +50,9 @@ def labels_by_row(tiles: Tiles, b: Filtering, start: int, stop: int, labels: NDA
         nodes = b.owner[node + first // size : node - -after // size]
         above = nodes.repeat(size)[first % size :][: after - first]
         np.copyto(owners, above, where=above != MIXED)
-    own = owners.repeat(TILE)[start % TILE :][: stop - start]
-    np.copyto(own, b.tile_labels[start:stop], where=own == MIXED)
-    labels[tiles.order[start:stop]] = own
+    found = owners.repeat(TILE)[start % TILE :][: stop - start]
+    np.copyto(found, b.tile_labels[start:stop], where=found == MIXED)
+    labels[tiles.order[start:stop]] = found
 
 
 def labels_by_place(tiles: Tiles, labels: NDArray[np.int32], b: Filtering) -> None:
@@ -69,7 +69,7 @@ def labels_by_place(tiles: Tiles, labels: NDArray[np.int32], b: Filtering) -> No
 
 
 def common(lowest: NDArray[np.int32], highest: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Return the owner that all have in common, whose least and largest numbers are these."""
+    """Return the common owner of rows with this smallest and largest label, or MIXED."""
     return np.where(lowest == highest, lowest, np.int32(MIXED))
 
 
@@ -82,15 +82,15 @@ def children(level, node, firsts):
 
 @subroutine(inline="always")
 def pass_down(owner, node, start, stop):
-    """Give the children of an owned node, `start` to `stop`, their owner."""
+    """Set the owner of the children `start` to `stop` of an owned node."""
     if owner[node] != MIXED:
         for child in upto(start, stop):
             owner[child] = owner[node]
 
 
 @subroutine(inline="always")
-def take_up(owner, level, node, firsts):
-    """Give a node the owner that its children have in common."""
+def pass_up(owner, level, node, firsts):
+    """Set the owner of a node to the one that its children have in common, or to MIXED."""
     start, stop = children(level, node, firsts)
     common = owner[start]
     for child in upto(start + 1, stop):
@@ -100,10 +100,10 @@ def take_up(owner, level, node, firsts):
 
 @subroutine(inline="always")
 def assign_tile(tile, n, fresh, owner, tile_labels):
-    """Give the rows of a tile their fresh labels, and the tile its owner.
+    """Set the labels of the rows of a tile to the fresh ones, and the owner of the tile.
 
-    Returns a bit for each row that changed its label, up to the n-th row; `fresh` then holds the
-    old labels.
+    Returns a bit for each of the first `n` rows whose label changed; `fresh` then holds the old
+    labels.
     """
     first = tile * TILE
     if owner[tile] != MIXED:
@@ -142,12 +142,12 @@ def list_updates(changed, tile, x, weights, old, tile_labels, scratch, count):
 
 
 @subroutine(**LEAN)
-def take(level, node, new, firsts, n, owner, node_sums, totals, touched, last):
-    """Give all rows of an owned node to another cluster; return how many."""
+def move_node(level, node, new, firsts, n, owner, node_sums, totals, touched, last):
+    """Move all rows of an owned node to another cluster; return their number."""
     old = owner[node]
     owner[node] = new
     if not last:
-        # What joins its first cluster leaves none.
+        # Rows that join their first cluster leave no other.
         leaves = old >= 0
         old = old if leaves else new
         for limb in upto(node_sums.shape[1]):
@@ -165,16 +165,16 @@ def scratch_for(
 ) -> tuple[Any, ...]:
     """Return the scratch of :func:`search`.
 
-    It is lists of candidates with their names, for each level and, last, of all centres, and room
-    for distances to them; and rows that change, with their weights and their old and new clusters,
-    which are moved many at a time.
+    It has lists of candidates with their numbers, one for each level and then one of all centres;
+    room for distances to candidates; and a batch of changed rows, with their weights and their old
+    and new clusters.
     """
     (k, d), room = centers.shape, BATCH + TILE
     pitch = k + WIDTH
-    lists, names = np.empty((n_levels + 2, d, pitch)), np.empty((n_levels + 1, pitch), np.int32)
-    lists[n_levels, :, :k], names[n_levels, :k] = centers.T, np.arange(k)
+    lists, numbers = np.empty((n_levels + 2, d, pitch)), np.empty((n_levels + 1, pitch), np.int32)
+    lists[n_levels, :, :k], numbers[n_levels, :k] = centers.T, np.arange(k)
     return (
-        lists, names, np.empty((room, d), dtype), np.empty(room if weighted else 0),
+        lists, numbers, np.empty((room, d), dtype), np.empty(room if weighted else 0),
         np.empty(room, np.int32), np.empty(room, np.int32),
     )  # fmt: skip
 
@@ -199,10 +199,11 @@ def search(
     owner, tile_labels : IN/OUT
         Those of :class:`lloydia.algorithms.filtering.Filtering`.
     every : EVERY
+        The list of rows for :func:`~lloydia.backends.cpu.update.sums.accumulate`.
     grid : IN; totals, touched : IN/OUT
         The grid, the sums and the flags of :func:`lloydia.backends.cpu.update.sums.accumulate`.
     last : bool
-        Whether the sums stay as they are.
+        Whether this is the last assignment, which leaves the sums as they are.
     scratch : tuple
         From :func:`scratch_for`.
 
@@ -210,32 +211,33 @@ def search(
     -------
     changed, evaluated : int
     """
-    lists, names, rows, row_weights, old, new_labels = scratch
+    lists, numbers, rows, row_weights, old, new_labels = scratch
     top, d, pitch = len(firsts) - 1, x.shape[1], lists.shape[2]
-    # Of each level: how many candidates there are, and the present node.
+    # For each level: the number of candidates, and the current node.
     counts, at, fresh = local(np.int64, LEVELS), local(np.int64, LEVELS), local(np.int32, TILE)
     counts[top + 1] = k
-    # Bytes of a row, of a list, and of its names.  Addresses, because views would count references.
-    side, list_size, name_size = d * x.itemsize, d * pitch * 8, pitch * 4
-    # Not literals, for whose types functions would be compiled again.
-    none = n_listed = changed = evaluated = np.int64(0)
+    # Bytes of a row, of a list, and of its numbers.  The code uses addresses, because views would
+    # count references.
+    row_size, list_size, numbers_size = d * x.itemsize, d * pitch * 8, pitch * 4
+    # Typed zeros: functions would be compiled again for the types of literals.
+    zero = n_listed = changed = evaluated = np.int64(0)
     level = np.int64(top)
     at[top] = firsts[top] + start
     while at[top] < firsts[top] + stop:
         node, before = at[level], counts[level + 1]
         # Kanungo et al. 2002 rule out a centre if no point of the box is nearer to it than to z.
         left = prune_candidates(
-            axes, x[0, 0, 0], boxes.ctypes.data + node * side,
-            boxes.ctypes.data + boxes.strides[0] + node * side,
+            axes, x[0, 0, 0], boxes.ctypes.data + node * row_size,
+            boxes.ctypes.data + boxes.strides[0] + node * row_size,
             lists.ctypes.data + (level + 1) * list_size, pitch * 8,
-            names.ctypes.data + (level + 1) * name_size, before,
+            numbers.ctypes.data + (level + 1) * numbers_size, before,
             lists.ctypes.data + (top + 2) * list_size,
-            lists.ctypes.data + level * list_size, names.ctypes.data + level * name_size,
+            lists.ctypes.data + level * list_size, numbers.ctypes.data + level * numbers_size,
         )  # fmt: skip
         evaluated += before
         counts[level] = left
-        own, new = owner[node], names[level, 0]
-        owned = left == 1 and own != MIXED
+        node_owner, new = owner[node], numbers[level, 0]
+        owned = left == 1 and node_owner != MIXED
         if level > 0 and not owned:
             first, after = children(level, node, firsts)
             pass_down(owner, node, first, after)
@@ -244,15 +246,17 @@ def search(
             continue
         if not owned:
             nearest(
-                axes, x[0, 0, 0], x.ctypes.data + node * TILE * side, lists.ctypes.data,
-                pitch * 8, names.ctypes.data, left, fresh.ctypes.data,
+                axes, x[0, 0, 0], x.ctypes.data + node * TILE * row_size, lists.ctypes.data,
+                pitch * 8, numbers.ctypes.data, left, fresh.ctypes.data,
             )  # fmt: skip
             evaluated += left * TILE
             new = fresh[TILE // 2]
-        # In the first assignment all rows of a tile join one cluster, then others leave it.
-        joins = not owned and own == -1 and not last
-        if joins or (owned and own != new):
-            changed += take(level, node, new, firsts, n, owner, node_sums, totals, touched, last)
+        # In the first assignment all rows of a tile join one cluster; then some rows leave it.
+        joins = not owned and node_owner == -1 and not last
+        if joins or (owned and node_owner != new):
+            changed += move_node(
+                level, node, new, firsts, n, owner, node_sums, totals, touched, last
+            )
         if not owned:
             moved = assign_tile(node, n, fresh, owner, tile_labels)
             if moved != 0 and not last:
@@ -263,15 +267,15 @@ def search(
                 changed -= n_listed - listed if joins else 0
         if n_listed >= BATCH:
             changed += accumulate(
-                rows, every, none, n_listed, row_weights, grid, new_labels, old, totals, touched
+                rows, every, zero, n_listed, row_weights, grid, new_labels, old, totals, touched
             )
-            n_listed = none
+            n_listed = zero
         at[level] += 1
         while level < top and at[level] == children(level + 1, at[level + 1], firsts)[1]:
             level += 1
-            take_up(owner, level, at[level], firsts)
+            pass_up(owner, level, at[level], firsts)
             at[level] += 1
     changed += accumulate(
-        rows, every, none, n_listed, row_weights, grid, new_labels, old, totals, touched
+        rows, every, zero, n_listed, row_weights, grid, new_labels, old, totals, touched
     )
     return changed, evaluated

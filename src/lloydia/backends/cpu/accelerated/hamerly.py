@@ -1,7 +1,7 @@
 """The tests of :mod:`lloydia.algorithms.hamerly`, and the bounds that a scan gives.
 
-Hamerly 2010, "Making k-means even faster".  Lists of rows are made without branches: every
-candidate is written at the end of the list, which then grows by 0 or 1.
+Hamerly 2010, "Making k-means even faster".  Lists of rows are made without branches: every row
+is written at the end of the list, which then grows by 0 or 1.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["list_failing", "set_bounds", "tighten"]
 
 @kernel(**LEAN)
 def list_failing(start, stop, labels, upper, lower, spent, near, rows):
-    """List the rows whose stored bounds pass neither test of Hamerly; return how many.
+    """List the rows whose stored bounds pass neither test of Hamerly; return their number.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ def list_failing(start, stop, labels, upper, lower, spent, near, rows):
     rows : OUT, ndarray (stop - start,), int64
     """
     n, m = 0, 0
-    # Unsigned indices, for which no code for negative ones is compiled.
+    # Indices are unsigned, so that Numba compiles no code for negative ones.
     for i in range(np.uintp(start), np.uintp(stop)):
         rows[n] = i
         # Hamerly 2010: u < l, which is L - U > M(a) + P(a), keeps label a.
@@ -61,12 +61,12 @@ def tighten(X, rows, start, stop, labels, centers, bounds, tests, padding, m):
     padding : tuple
         See :mod:`scan.bounds`.
     m : int
-        Where the list ends.
+        The length of the list before.
 
     Returns
     -------
     int
-        Where it ends then.
+        The length of the list after.
     """
     upper, lower = bounds
     spent, near, moved = tests
@@ -74,7 +74,7 @@ def tighten(X, rows, start, stop, labels, centers, bounds, tests, padding, m):
     # Padded twice, since the test is `upper_bound(u) < l`; 2**-20 covers the roundings below.
     grow = np.float32((1.0 + padding[2]) * (1.0 + padding[1]) + 2.0**-20)
     rise = np.float32(2.0 * padding[3])
-    # Unsigned, as above.
+    # Unsigned indices, as in list_failing.
     for p in range(np.uintp(start), np.uintp(stop)):
         i = np.uintp(rows[p])
         a = np.uintp(labels[i])
@@ -82,7 +82,7 @@ def tighten(X, rows, start, stop, labels, centers, bounds, tests, padding, m):
         u = above(root * grow + rise - moved[a])
         upper[i] = u
         rows[m] = i
-        # The same two tests, with u replaced by the distance itself.
+        # The same two tests, with the distance itself in place of u.
         m += not (lower[i] - u > spent[a] or u < near[a])
     return m
 

@@ -1,6 +1,6 @@
 """The rows in the order of the curve, in tiles, with the box and the sums of each tile and node.
 
-They are made once for a data set, and all its runs use them.
+A data set makes them once for all its runs.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from lloydia.backends.cpu.update.sums import accumulate
 
 __all__ = ["Tiles"]
 
-# So many rows are still in the cache when they are summed.
+# The rows of so many tiles are still in the cache when they are summed.
 TILES_AT_ONCE = 64
 
 
@@ -33,7 +33,7 @@ class Tiles:
     x : ndarray of shape (n_tiles, d, TILE), X's type
         The rows; the last tile is filled up with the last row.
     weights : ndarray of shape (n,), float64
-        In the order of the curve, scaled as the sums want them; empty where all are 1.
+        In the order of the curve, scaled for the fixed-point sums; empty if all are 1.
     levels : ndarray of int64
         Nodes a level, tiles first.
     firsts : ndarray of int64
@@ -74,7 +74,7 @@ class Tiles:
         return tiles
 
     def _fill(self, dataset: Dataset, first: int, last: int) -> None:
-        """Copy the rows of tiles `first` to `last`, and measure these."""
+        """Copy the rows of tiles `first` to `last`, and compute their boxes and sums."""
         n, d = dataset.n_samples, dataset.n_features
         start, stop = first * TILE, min(last * TILE, n)
         places = self.order[np.minimum(np.arange(start, last * TILE), n - 1)]
@@ -85,7 +85,7 @@ class Tiles:
         weights = NONE
         if len(self.weights):
             weights = self.weights[start:stop] = dataset.scaled_weights[places[: stop - start]]
-        # As if each tile was a cluster.
+        # The sums are computed as if each tile were a cluster.
         fresh = (np.arange(len(places)) // TILE).astype(np.int32)
         grid, labels = dataset.fixed_point_grid, np.full_like(fresh, -1)
         sums = np.zeros((self.sums.shape[1], last - first, len(grid[0])), dtype=np.int64)
@@ -96,8 +96,8 @@ class Tiles:
     def _gather(self) -> None:
         """Write the boxes and sums of the nodes above the tiles."""
         for n_children, first, n_nodes in zip(self.levels, self.firsts[1:], self.levels[1:]):
-            starts = np.arange(0, n_children, FAN)
+            first_children = np.arange(0, n_children, FAN)
             children, nodes = slice(first - n_children, first), slice(first, first + n_nodes)
             low, high = self.boxes
-            for of, fold in ((low, np.minimum), (high, np.maximum), (self.sums, np.add)):
-                fold.reduceat(of[children], starts, out=of[nodes])
+            for values, fold in ((low, np.minimum), (high, np.maximum), (self.sums, np.add)):
+                fold.reduceat(values[children], first_children, out=values[nodes])

@@ -1,10 +1,10 @@
 """Scores of any MR rows with one panel of centres, for the few rows that bounds select.
 
 The block of registers is that of :mod:`simd.microkernel_centers_in_lanes`, but each row has an
-address of its own.  The functions named best_of reduce the scores to the best, the second best and
-the number of the best, one of each a row: MR rows of LANES lanes are merged pairwise, a tree that
-halves the lanes of a row at every level, so that MR rows take hardly longer than one.  If two
-scores are equal and best, the second best equals the best.
+address of its own.  The functions named best_of find for each row the best score, the second best
+and the number of the best.  They merge MR rows of LANES lanes pairwise, in a tree that halves the
+lanes of a row at every level, so that MR rows take hardly longer than one row.  If two scores are
+equal and best, the second best equals the best.
 
 For one row, LANES bounds at a time, :func:`collect` compares them with the largest distance of
 interest, and :func:`store_bounds` computes them from scores.
@@ -38,7 +38,7 @@ ALIGN = min(64, _BYTES)
 
 
 def _scores(builder, rows, n_features, panel, half_squares, nv):
-    """Emit the scores of MR rows, whose addresses lie at `rows`: MR lists of `nv` vectors."""
+    """Emit the scores of MR rows: MR lists of `nv` vectors; `rows` is a list of row addresses."""
     muladd = cgutils.get_or_insert_function(
         builder.module, ir.FunctionType(_VECTOR, [_VECTOR] * 3), f"llvm.fmuladd.v{LANES}f32"
     )
@@ -62,7 +62,7 @@ def _scores(builder, rows, n_features, panel, half_squares, nv):
 
 
 def _merge(builder, a, b):
-    """Emit the (best, second, which) of two of them, lane by lane; the first wins ties."""
+    """Emit the merge of two (best, second, which), lane by lane; on a tie the first is kept."""
     better = builder.fcmp_ordered(">", b[0], a[0])
     best = builder.select(better, b[0], a[0])
     loser = builder.select(better, a[0], b[0])
@@ -74,7 +74,7 @@ def _merge(builder, a, b):
 def _halve(builder, a, b, width):
     """Emit the merge of the lower with the upper half of every row of `a` and `b`.
 
-    A row takes `width` consecutive lanes; in the result half as many.
+    A row has `width` consecutive lanes, and half as many in the result.
     """
     runs = range(0, 2 * LANES, width)
     lower = [run + lane for run in runs for lane in range(width // 2)]
@@ -91,16 +91,18 @@ def _halve(builder, a, b, width):
 def _best_of(nv, store=False):
     """Return the code for a panel of `nv` vectors.
 
-    Arguments are addresses or counts: the addresses of MR rows; d; the panel; where its scores
-    start; OUT: the best, the second best (float32) and the number of the best (int32) of the MR
-    rows; the number of the panel's first centre; and `anew`, 0 if the results are to be merged
-    with those that are there.  With `store`, two more: where the scores go, and how far apart
-    those of two rows are.
+    Arguments are addresses or counts: the list of MR row addresses; d; the panel; its initial
+    scores; OUT: the best, the second best (float32) and the number of the best (int32) of the MR
+    rows; the number of the panel's first centre; and `overwrite`, 0 if the results are merged with
+    those of earlier panels.  With `store` there are two more: the address of the scores, OUT, and
+    the distance in bytes between the scores of two rows.
     """
     signature = types.void(*[types.intp] * (11 if store else 9))
 
     def codegen(context, builder, sig, args):
-        rows, n_features, panel, half_squares, first, second, which, number, anew, *places = args
+        rows, n_features, panel, half_squares, first, second, which, number, overwrite, *places = (
+            args
+        )
         scores = _scores(builder, rows, n_features, panel, half_squares, nv)
         if store:
             for r, row in enumerate(scores):
@@ -126,7 +128,7 @@ def _best_of(nv, store=False):
             width //= 2
         each = min(LANES, MR)
         mask = ir.Constant(ir.VectorType(_INT, each), list(range(each)))
-        fresh = builder.icmp_signed("!=", anew, _constant(0))
+        overwrites = builder.icmp_signed("!=", overwrite, _constant(0))
         for part, found in enumerate(level):
             found = tuple(builder.shuffle_vector(x, x, mask) for x in found)
             places = [builder.add(at, _constant(4 * each * part)) for at in (first, second, which)]
@@ -137,26 +139,26 @@ def _best_of(nv, store=False):
             merged = _merge(builder, old, found)
             for at, x, y in zip(places, found, merged, strict=True):
                 pointer = builder.inttoptr(at, x.type.as_pointer())
-                builder.store(builder.select(fresh, x, y), pointer).align = 4
+                builder.store(builder.select(overwrites, x, y), pointer).align = 4
         return context.get_dummy_value()
 
     return signature, codegen
 
 
-# Kernels on disk find an intrinsic by its name, so each has a definition of its own.
+# Compiled kernels on disk refer to an intrinsic by its name, so each has a definition of its own.
 @intrinsic
 def best_of_one(
-    typingctx, rows, n_features, panel, half_squares, first, second, which, number, anew
+    typingctx, rows, n_features, panel, half_squares, first, second, which, number, overwrite
 ):
-    """Find the best two scores of MR rows against a panel of one vector."""
+    """Find the best two scores of MR rows with a panel of one vector."""
     return _best_of(1)
 
 
 @intrinsic
 def best_of_all(
-    typingctx, rows, n_features, panel, half_squares, first, second, which, number, anew
+    typingctx, rows, n_features, panel, half_squares, first, second, which, number, overwrite
 ):
-    """Do the same with a panel of NV vectors."""
+    """Find the best two scores of MR rows with a panel of NV vectors."""
     return _best_of(NV)
 
 
@@ -171,7 +173,7 @@ def scores_of_one(
     second,
     which,
     number,
-    anew,
+    overwrite,
     scores,
     pitch,
 ):
@@ -204,9 +206,9 @@ def collect(typingctx, stored, drift, floor, n_vectors, reach, out):
             ir.FunctionType(_FLOAT, [_VECTOR]),
             f"llvm.vector.reduce.fmin.v{LANES}f32",
         )
-        endless = ir.Constant(_VECTOR, [float("inf")] * LANES)
+        infinities = ir.Constant(_VECTOR, [float("inf")] * LANES)
         lanes = ir.Constant(_IVECTOR, list(range(LANES)))
-        lowest = cgutils.alloca_once_value(builder, endless)
+        lowest = cgutils.alloca_once_value(builder, infinities)
         count = cgutils.alloca_once_value(builder, _constant(0))
         limit = _splat(builder, reach, _VECTOR)
         with cgutils.for_range(builder, n_vectors) as loop:
@@ -216,7 +218,7 @@ def collect(typingctx, stored, drift, floor, n_vectors, reach, out):
             bound = builder.select(builder.fcmp_ordered(">", c, bound), c, bound)
             near = builder.fcmp_unordered(">=", limit, bound)
             low = builder.load(lowest)
-            others = builder.select(near, endless, bound)
+            others = builder.select(near, infinities, bound)
             builder.store(
                 builder.select(builder.fcmp_ordered("<", others, low), others, low), lowest
             )
@@ -251,7 +253,7 @@ def store_bounds(typingctx, scores, drift, stored, n_vectors, lowest, factor, sh
         )
 
         def positive(x):
-            # Ordered: false for a NaN too.
+            # An ordered comparison is also false for NaN.
             return builder.select(builder.fcmp_ordered(">", x, zero), x, zero)
 
         def shrunk(x):
@@ -259,11 +261,11 @@ def store_bounds(typingctx, scores, drift, stored, n_vectors, lowest, factor, sh
 
         with cgutils.for_range(builder, n_vectors) as loop:
             at = builder.mul(loop.index, _constant(_BYTES))
-            score, gone = (_load(builder, start, at, _VECTOR, 4) for start in (scores, drift))
+            score, drifted = (_load(builder, start, at, _VECTOR, 4) for start in (scores, drift))
             square = positive(builder.fsub(lowest, builder.fmul(two, score)))
             bound = shrunk(builder.fmul(builder.call(root, [square]), factor))
             pointer = builder.inttoptr(builder.add(stored, at), _VECTOR.as_pointer())
-            builder.store(shrunk(builder.fadd(bound, gone)), pointer).align = 4
+            builder.store(shrunk(builder.fadd(bound, drifted)), pointer).align = 4
         return context.get_dummy_value()
 
     return signature, codegen

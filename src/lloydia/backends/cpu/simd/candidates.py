@@ -1,10 +1,12 @@
 """The two inner loops of filtering, with explicit vectors of the processor.
 
-:func:`prune_candidates` compares centres with a box, one a lane; :func:`nearest` compares the rows
-of a tile, one a lane, with the centres that are left.  `axes` is a tuple of d numbers: its type
-gives the number of features, so that the loops over them are unrolled.  Lists of candidates are
-feature-major, ``lists[f, j]`` float64 with `pitch` bytes a feature, in the order of their names; a
-list has room for WIDTH entries more than it has.
+:func:`prune_candidates` compares centres with a box, a centre in each lane; :func:`nearest`
+compares the rows of a tile, a row in each lane, with the centres that are left.  `axes` is a tuple
+of d values: its type gives the number of features, so that the loops over features are unrolled.
+
+A list of candidates has their coordinates feature by feature, ``lists[f, j]``, float64, with
+`pitch` bytes a feature, and their `numbers` among all centres, int32, ascending.  A list has room
+for WIDTH more candidates than it holds.
 """
 
 from __future__ import annotations
@@ -27,16 +29,16 @@ _features = get_host_cpu_features()
 REGISTERS = 16 if _features.get("sse2") and not _features.get("avx512f") else 32
 
 _DOUBLE, _INT, _ADDRESS = ir.DoubleType(), ir.IntType(32), ir.IntType(64)
-_VECTOR, _NAMES = ir.VectorType(_DOUBLE, WIDTH), ir.VectorType(_INT, WIDTH)
+_VECTOR, _NUMBERS = ir.VectorType(_DOUBLE, WIDTH), ir.VectorType(_INT, WIDTH)
 _BITS = ir.VectorType(ir.IntType(1), WIDTH)
-_LANES = ir.Constant(_NAMES, list(range(WIDTH)))
+_LANES = ir.Constant(_NUMBERS, list(range(WIDTH)))
 _FAR = ir.Constant(_VECTOR, [float("inf")] * WIDTH)
 
 
 def _splat(builder, scalar):
     kind = ir.VectorType(scalar.type, WIDTH)
     one = builder.insert_element(ir.Constant(kind, ir.Undefined), scalar, _INT(0))
-    return builder.shuffle_vector(one, ir.Constant(kind, ir.Undefined), ir.Constant(_NAMES, None))
+    return builder.shuffle_vector(one, ir.Constant(kind, ir.Undefined), ir.Constant(_NUMBERS, None))
 
 
 class _Memory:
@@ -82,22 +84,23 @@ def _muladd(builder, a, b, c):
 def _nearest(d, kind):
     """Return the code of :func:`nearest` for `d` features of the LLVM type `kind`.
 
-    NV vectors of rows at a time stay in registers with their features, least D and names.
+    Registers hold `nv` vectors of rows at a time: the features and, for each row, the smallest D
+    and the number of its centre.
     """
     nv = max(v for v in (4, 2, 1) if v == 1 or v * (d + 2) + 2 <= REGISTERS)
 
     def codegen(context, builder, sig, args):
-        _, _, x, lists, pitch, names, count, fresh = args
+        _, _, x, lists, pitch, numbers, count, fresh = args
         memory = _Memory(builder)
         smallest = [cgutils.alloca_once(builder, _VECTOR) for _ in range(nv)]
-        index = [cgutils.alloca_once(builder, _NAMES) for _ in range(nv)]
+        index = [cgutils.alloca_once(builder, _NUMBERS) for _ in range(nv)]
         with cgutils.for_range(builder, _ADDRESS(TILE // (nv * WIDTH))) as group:
             first = builder.mul(group.index, _ADDRESS(nv * WIDTH))
-            own = builder.add(x, builder.mul(first, _ADDRESS(_bytes(kind))))
+            rows_at = builder.add(x, builder.mul(first, _ADDRESS(_bytes(kind))))
             places = [(f, v) for v in range(nv) for f in range(d)]
             X = {
                 (f, v): memory.load(
-                    own, (f * TILE + v * WIDTH) * _bytes(kind), ir.VectorType(kind, WIDTH)
+                    rows_at, (f * TILE + v * WIDTH) * _bytes(kind), ir.VectorType(kind, WIDTH)
                 )
                 for f, v in places
             }
@@ -105,11 +108,11 @@ def _nearest(d, kind):
                 X = {place: builder.fpext(value, _VECTOR) for place, value in X.items()}
             for v in range(nv):
                 builder.store(_FAR, smallest[v])
-                builder.store(ir.Constant(_NAMES, None), index[v])
+                builder.store(ir.Constant(_NUMBERS, None), index[v])
             with cgutils.for_range(builder, count) as loop:
                 at = builder.mul(loop.index, _ADDRESS(8))
-                name = memory.load(builder.add(names, builder.lshr(at, _ADDRESS(1))), 0, _INT)
-                name = _splat(builder, name)
+                number = memory.load(builder.add(numbers, builder.lshr(at, _ADDRESS(1))), 0, _INT)
+                number = _splat(builder, number)
                 C = []
                 for f in range(d):
                     column = builder.add(lists, builder.mul(pitch, _ADDRESS(f)))
@@ -123,25 +126,25 @@ def _nearest(d, kind):
                     before = builder.load(smallest[v])
                     nearer = builder.fcmp_ordered("<", D, before)
                     builder.store(builder.select(nearer, D, before), smallest[v])
-                    builder.store(builder.select(nearer, name, builder.load(index[v])), index[v])
-            own = builder.add(fresh, builder.mul(first, _ADDRESS(4)))
+                    builder.store(builder.select(nearer, number, builder.load(index[v])), index[v])
+            labels_at = builder.add(fresh, builder.mul(first, _ADDRESS(4)))
             for v in range(nv):
-                memory.store(builder.load(index[v]), own, 4 * v * WIDTH)
+                memory.store(builder.load(index[v]), labels_at, 4 * v * WIDTH)
         return context.get_dummy_value()
 
     return codegen
 
 
 @intrinsic
-def nearest(typingctx, axes, example, x, lists, pitch, names, count, fresh):
-    """Write the names of the candidates with the smallest canonical D, the first of equals.
+def nearest(typingctx, axes, example, x, lists, pitch, numbers, count, fresh):
+    """Write for each row the number of the candidate with the smallest D, the lowest on a tie.
 
     Parameters
     ----------
     axes : tuple of d numbers
     example : a number of X's type
     x : IN, address of a tile (d, TILE)
-    lists, pitch, names, count : IN, the candidates; names are int32
+    lists, pitch, numbers, count : IN, the candidates
     fresh : OUT, address of TILE int32
     """
     signature = types.void(axes, example, *[types.intp] * 6)
@@ -149,7 +152,7 @@ def nearest(typingctx, axes, example, x, lists, pitch, names, count, fresh):
 
 
 def _frame_box(builder, memory, low, high, d, kind):
-    """Return the middle of a box, and half its widths rounded up, as two lists of scalars."""
+    """Return the middle of a box, and half of its widths, rounded up: two lists of scalars."""
     middle, half = [], []
     for f in range(d):
         a, b = (memory.load(side, f * _bytes(kind), kind) for side in (low, high))
@@ -168,7 +171,7 @@ def _prune_candidates(d, kind):
     r = relative_error(d)
 
     def codegen(context, builder, sig, args):
-        _, _, low, high, lists, pitch, names, count, distance, lists_out, names_out = args
+        _, _, low, high, lists, pitch, numbers, count, distance, lists_out, numbers_out = args
         memory = _Memory(builder)
 
         def columns(table):
@@ -184,7 +187,7 @@ def _prune_candidates(d, kind):
             return builder.add(_splat(builder, base), _LANES)
 
         smallest = cgutils.alloca_once_value(builder, _FAR)
-        where = cgutils.alloca_once_value(builder, ir.Constant(_NAMES, None))
+        where = cgutils.alloca_once_value(builder, ir.Constant(_NUMBERS, None))
         m = [_splat(builder, value) for value in middle]
         with cgutils.for_range(builder, steps) as loop:
             at, place = builder.mul(loop.index, _ADDRESS(8 * WIDTH)), lanes(loop.index)
@@ -200,14 +203,16 @@ def _prune_candidates(d, kind):
             builder.store(builder.select(nearer, place, builder.load(where)), where)
 
         D, place = builder.load(smallest), builder.load(where)
-        low = _call(builder, f"llvm.vector.reduce.fmin.v{WIDTH}f64", _DOUBLE, D, fastmath=("nnan",))
-        here = builder.select(
-            builder.fcmp_ordered("==", D, _splat(builder, low)),
+        least = _call(
+            builder, f"llvm.vector.reduce.fmin.v{WIDTH}f64", _DOUBLE, D, fastmath=("nnan",)
+        )
+        places = builder.select(
+            builder.fcmp_ordered("==", D, _splat(builder, least)),
             place,
-            ir.Constant(_NAMES, [2**31 - 1] * WIDTH),
+            ir.Constant(_NUMBERS, [2**31 - 1] * WIDTH),
         )
         z = builder.zext(
-            _call(builder, f"llvm.vector.reduce.umin.v{WIDTH}i32", _INT, here), _ADDRESS
+            _call(builder, f"llvm.vector.reduce.umin.v{WIDTH}i32", _INT, places), _ADDRESS
         )
         z = builder.mul(z, _ADDRESS(8))
         nearest_one = [memory.load(source[f], z, _DOUBLE) for f in range(d)]
@@ -216,7 +221,7 @@ def _prune_candidates(d, kind):
             away = _call(builder, "llvm.fabs.f64", _DOUBLE, builder.fsub(nearest_one[f], middle[f]))
             away = builder.fadd(away, half[f])
             U = _muladd(builder, away, away, U)
-        limit = builder.fadd(_muladd(builder, U, _DOUBLE(8 * r), low), _DOUBLE(2.0**-960))
+        limit = builder.fadd(_muladd(builder, U, _DOUBLE(8 * r), least), _DOUBLE(2.0**-960))
         limit = _splat(builder, limit)
         near = [_splat(builder, value) for value in nearest_one]
         # 2 G: twice the half widths.
@@ -235,13 +240,13 @@ def _prune_candidates(d, kind):
             # (1 - 4 r) |m - c|^2 > |m - z|^2 + 2 G + 8 r U + 2**-960 (algorithms.filtering).
             out = builder.fcmp_ordered(">", D, reach)
             mask = builder.and_(builder.not_(out), builder.icmp_signed("<", place, length))
-            name = memory.load(builder.add(names, builder.lshr(at, _ADDRESS(1))), 0, _NAMES)
+            number = memory.load(builder.add(numbers, builder.lshr(at, _ADDRESS(1))), 0, _NUMBERS)
             to = builder.load(left)
             target_at = builder.mul(to, _ADDRESS(8))
             for f in range(d):
                 memory.store(_compress(builder, C[f], mask), target[f], target_at)
             memory.store(
-                _compress(builder, name, mask), names_out, builder.lshr(target_at, _ADDRESS(1))
+                _compress(builder, number, mask), numbers_out, builder.lshr(target_at, _ADDRESS(1))
             )
             bits = builder.bitcast(mask, ir.IntType(WIDTH))
             n_left = _call(builder, f"llvm.ctpop.i{WIDTH}", ir.IntType(WIDTH), bits)
@@ -261,18 +266,29 @@ def _compress(builder, value, mask):
 
 @intrinsic
 def prune_candidates(
-    typingctx, axes, example, low, high, lists, pitch, names, count, distance, lists_out, names_out
+    typingctx,
+    axes,
+    example,
+    low,
+    high,
+    lists,
+    pitch,
+    numbers,
+    count,
+    distance,
+    lists_out,
+    numbers_out,
 ):
-    """Write the candidates that the test of filtering leaves; return how many.
+    """Write the candidates that the test of filtering does not exclude; return their number.
 
     Parameters
     ----------
     axes : tuple of d numbers
     example : a number of X's type
     low, high : IN, addresses of the sides of a box (d,), X's type
-    lists, pitch, names, count : IN, the candidates
+    lists, pitch, numbers, count : IN, the candidates
     distance : scratch, address of ``count + WIDTH`` float64
-    lists_out, names_out : OUT, the candidates that are left
+    lists_out, numbers_out : OUT, the candidates that are left
     """
     signature = types.intp(axes, example, *[types.intp] * 9)
     return signature, _prune_candidates(len(axes), _kind(example))
@@ -280,7 +296,7 @@ def prune_candidates(
 
 @intrinsic
 def differing(typingctx, a, b):
-    """Return the places where two lists of TILE int32, given by address, differ: a bit each."""
+    """Return a bit for each entry in which two lists of TILE int32, given by address, differ."""
     signature = types.uint64(types.intp, types.intp)
 
     def codegen(context, builder, sig, args):
@@ -293,7 +309,7 @@ def differing(typingctx, a, b):
 
 @intrinsic
 def lowest_bit(typingctx, bits):
-    """Return the place of the lowest bit of a number that is not 0."""
+    """Return the position of the lowest bit that is set; `bits` is not 0."""
 
     def codegen(context, builder, sig, args):
         return _call(builder, "llvm.cttz.i64", _ADDRESS, args[0], ir.IntType(1)(True))
