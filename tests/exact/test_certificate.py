@@ -194,7 +194,7 @@ def test_a_score_bounds_the_distance_of_its_own_centre(X, data):
     _, scale = certificate.frame(C)
     with np.errstate(all="ignore"):
         scores, bound = certificate.scores(X, C)
-    (a, b, c), (low, high) = certificate.own_terms(X.shape[1], 1.0, scale)
+    (a, b, c), (low, high) = certificate.single_terms(X.shape[1], 1.0, scale)
     assert b == 0.0
     rows, centers = in_frame(X, C)
     for i, x in enumerate(rows if np.isfinite(a) else []):
@@ -210,7 +210,7 @@ def test_a_score_bounds_the_distance_of_its_own_centre(X, data):
 
 @pytest.mark.parametrize("d", [1, 3, 100, 2**14, 2**19, 2**20 - 2**18])
 def test_scores_as_wrong_as_can_be_still_bound_the_distances_of_their_own_centres(d):
-    (a, _, c), (low, high) = certificate.own_terms(d, 1.0, 1.0)
+    (a, _, c), (low, high) = certificate.single_terms(d, 1.0, 1.0)
     lengths = [0.0, *np.ldexp(1.0, range(-50, 30)), *np.linspace(0.5, 3.0, 40)]
     for radius, away in itertools.product(lengths, lengths):
         # No centre at this distance from the row has a larger norm.  D is not rounded.
@@ -225,7 +225,7 @@ def test_scores_as_wrong_as_can_be_still_bound_the_distances_of_their_own_centre
 def test_near_centres_are_not_certified_where_none_are():
     for d, reach in ((3, 2.0**41), (2**21, 1.0)):
         assert np.isinf(certificate.near_line(d, reach, 1.0)).all()
-        assert certificate.own_terms(d, reach, 1.0) == ((np.inf,) * 3, (0.0, np.inf))
+        assert certificate.single_terms(d, reach, 1.0) == ((np.inf,) * 3, (0.0, np.inf))
 
 
 def test_the_line_bounds_the_error_terms():

@@ -19,7 +19,7 @@ from lloydia.backends.cpu.scan.tile_scores import depth_of as tile_depth_of
 from lloydia.backends.cpu.simd.microkernel_rows_in_lanes import BITS, PANEL, depth_of
 from lloydia.backends.cpu.simd.pairs import BITS as TILE_BITS
 from lloydia.exact import certificate
-from lloydia.exact.certificate import MIDDLE
+from lloydia.exact.certificate import MEDIAN_CENTERS
 
 __all__ = ["Packed", "aligned", "pack"]
 
@@ -174,9 +174,9 @@ def find_median(wide, median):
     Returns the largest range between quartiles of these centres, over the features.
     """
     k, d = wide.shape
-    step = -(-k // MIDDLE)
+    step = -(-k // MEDIAN_CENTERS)
     count = -(-k // step)
-    ordered, quartile_range = local(np.float64, MIDDLE), 0.0
+    ordered, quartile_range = local(np.float64, MEDIAN_CENTERS), 0.0
     for f in upto(d):
         for i in upto(count):
             value, place = wide[i * step, f], i

@@ -99,7 +99,7 @@ def arrange(centers: NDArray[np.float64], order: NDArray[np.int64], width: int) 
 def errors_of(d: int, reach: float, typical: float, scale: float) -> Errors:
     """Return the errors where the norms of centres are at most `reach`, half of them `typical`."""
     terms, near = certificate.error_terms(d, reach, scale), certificate.near_line(d, reach, scale)
-    own, factors = certificate.own_terms(d, reach, scale)
+    own, factors = certificate.single_terms(d, reach, scale)
     if not reach > FAR_FROM_TYPICAL * typical:
         own, factors = terms, (1.0, 1.0)
     return Errors(terms, near, own, factors)
