@@ -1,4 +1,4 @@
-"""Cases of the table-driven tests of engines, and what two engines must agree in."""
+"""Data and starts of the table-driven tests of engines, and the results that must be equal."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ INITS = ("k-means++", "random", "first", "farthest", "k-means||", "array", "call
 
 
 def some_rows(X, n_clusters, random_state):
+    """Return different rows, drawn at random: a callable `init`."""
     return X[random_state.permutation(X.shape[0])[:n_clusters]]
 
 
 def start_of(init, X, k):
+    """Return the parameter `init` for a name of INITS."""
     if init == "array":
         return np.ascontiguousarray(X[np.linspace(0, len(X) - 1, k).astype(int)])
     return some_rows if init == "callable" else init
@@ -40,7 +42,10 @@ def blobs(n, d, dtype, seed=0):
 
 
 def weights_of(kind, n):
+    """Return no weights, or "wide" ones: 16 orders of magnitude, and zeros for a tenth of rows."""
     if kind == "none":
         return None
+    if kind != "wide":
+        raise ValueError(f"There are no weights of the kind {kind!r}: use 'none' or 'wide'.")
     rng = np.random.default_rng(5)
     return 10.0 ** rng.uniform(-8, 8, size=n) * (rng.random(n) < 0.9)

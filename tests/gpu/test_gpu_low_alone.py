@@ -24,7 +24,7 @@ def agree(X, k, weights=None, **parameters):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("kind", ["none", "random"])
+@pytest.mark.parametrize("kind", ["none", "wide"])
 @pytest.mark.parametrize(
     ("n", "d", "k"), [(3, 1, 2), (128, 2, 16), (256, 3, 16), (300, 8, 40), (512, 4, 130)]
 )

@@ -42,7 +42,7 @@ def fit(engine, start, max_iter=3, shift=0.0, tol=None, rule=None, empty="reloca
 
 @pytest.mark.parametrize("case", ["start there", "start on the host", "weights"])
 def test_a_fit_of_a_shape_that_is_known_launches_nothing_by_name(driver, case):
-    weights = weights_of("some", N) if case == "weights" else None
+    weights = weights_of("wide", N) if case == "weights" else None
     every = torch.from_numpy(blobs(4 * N, D, "float32"))
     kept, named = [], []
     for rows in every.split(N):
@@ -165,7 +165,7 @@ def test_runs_of_all_kinds_one_after_the_other(driver, seed):
         if kind < 0.25:
             X[3] *= 1e12 if kind < 0.15 else 2.0**-60
         elif kind < 0.4:
-            mode, weights = "new", weights_of("some", FEW)
+            mode, weights = "new", weights_of("wide", FEW)
         if mode == "new" or engine is None or engine.data.weights is not None:
             engine, rows = CUDA(torch.from_numpy(X.copy()), weights, "cuda"), X
         elif mode == "renewed":

@@ -30,7 +30,7 @@ def test_any_number_of_columns_gives_the_bits_of_the_oracle(d, k, dtype, spread)
     assert (model.predict(X) == model.labels_).all()
 
 
-@pytest.mark.parametrize("kind", ["none", "random"])
+@pytest.mark.parametrize("kind", ["none", "wide"])
 @pytest.mark.parametrize(("d", "k", "dtype"), [(2, 6, "float64"), (3, 40, "float32")])
 def test_listed_rows_move_with_their_weights(d, k, dtype, kind):
     X = rows(700, d, dtype, "normal")

@@ -1,8 +1,10 @@
 """Compilation of kernels by several threads.
 
-Most of it runs without Python's lock: Triton's passes, LLVM and ptxas.  The translation of a
-kernel's source holds it: it is Python, and some 2 s of a first fit.  One thread at a time
-translates, so that the passes of its kernel begin early and run while the next thread translates.
+A kernel is compiled in two steps.  Triton first translates its source, some 2 s of a first fit for
+all kernels together.  This step is Python code and holds Python's lock, so that threads cannot
+translate at the same time.  The second step, the passes of Triton, LLVM and ptxas, releases the
+lock.  Here only one thread at a time may translate: its kernel soon reaches the second step, which
+runs while the next thread translates.
 """
 
 from __future__ import annotations
@@ -28,12 +30,12 @@ from lloydia.backends.cuda.runtime.loaded_kernels import LoadedKernel
 
 __all__ = ["Compilers", "compiled_now", "compilers", "length_of"]
 
-# The 16 cores of an H200's host take 4.8 s for a first fit of (200k, 768, 1000) with 16 threads,
-# and 4.8 and 5.1 s with 8.
+# A first fit of (200k, 768, 1000) took 4.8 s with 16 threads on the 16 cores of an H200's host, and
+# 4.8 and 5.1 s with 8 threads.
 MAX_THREADS = 16
 
 
-# Kernels and functions that are hashed, and a lock that is held while one is hashed.
+# The ids of the kernels and functions that are hashed, and the lock of a thread that hashes one.
 _hashed: set[int] = set()
 _hashing = Lock()
 
@@ -45,7 +47,7 @@ def compiled_now(kernel: Any, args: tuple, options: dict, device: int) -> Loaded
     ----------
     kernel : triton kernel
     args, options
-        As it is launched; tensors may be on the device ``"meta"``.
+        Those of its launch; tensors may be on the device ``"meta"``.
     device : int
         The number of the GPU.
     """
@@ -72,7 +74,7 @@ def hash_callees_first(function: Any) -> None:
 
 
 def called_by(function: Any) -> list[Any]:
-    """Return the functions of Triton that one may call, by their names or as a module's."""
+    """Return the Triton functions that `function` may call, by name or as a module's attribute."""
     names, variables = function.fn.__code__.co_names, function.fn.__globals__
     found = [variables.get(name) for name in names]
     for module in [one for one in found if isinstance(one, ModuleType)]:
@@ -81,7 +83,7 @@ def called_by(function: Any) -> list[Any]:
 
 
 def length_of(kernel: Any) -> int:
-    """Return how many characters a kernel has, with those of the functions that it calls.
+    """Return the number of characters of a kernel and of all functions that it calls.
 
     Longer kernels take longer to compile.
     """
@@ -94,10 +96,10 @@ def length_of(kernel: Any) -> int:
 
 
 class Compilers:
-    """Threads that compile; they begin when there is work, and end when there is none left.
+    """Threads that compile; they start when there is work, and end when none is left.
 
-    At the end of the process each thread ends after the kernel that it compiles then, and the
-    futures of the work that is left are cancelled.
+    When the process ends, each thread finishes the kernel that it is compiling, and the futures of
+    all other work are cancelled.
     """
 
     def __init__(self, n_threads: int) -> None:
@@ -142,8 +144,8 @@ def compilers() -> Compilers:
     keep_warning_filters()
     translate_one_at_a_time()
     out = Compilers(min(MAX_THREADS, len(os.sched_getaffinity(0))))
-    # Done once for all threads: a digest of Triton's files, and its driver, part of which is
-    # compiled.
+    # These are prepared once for all threads: a digest of Triton's files, and Triton's driver, part
+    # of which is compiled.
     digest = out.submit(triton_key)
     drivers.active.get_current_device()
     with suppress(CancelledError):
