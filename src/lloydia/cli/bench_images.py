@@ -1,4 +1,4 @@
-"""`lloydia bench images`: colour quantisation beside other libraries."""
+"""`lloydia bench images`: colour quantisation compared with other libraries."""
 
 from __future__ import annotations
 

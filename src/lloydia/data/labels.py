@@ -30,7 +30,7 @@ from lloydia.spelling import either
 
 CLUSTER = "cluster"  # the column of labels in a table with several columns
 OF_TABLE = f"the column {CLUSTER!r} of a table with a header"
-TWO = f"labels beside ids are two columns, first the id and then the label, or {OF_TABLE}"
+TWO = f"labels with ids are two columns, first the id and then the label, or {OF_TABLE}"
 SEPARATORS = {".tsv": "\t", ".txt": WHITE}
 
 

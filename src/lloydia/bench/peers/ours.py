@@ -1,4 +1,4 @@
-"""Lloydia itself: brute force for iterations, auto for fits, and every algorithm beside auto.
+"""Lloydia itself: brute force for iterations, auto for fits; auto compared with every algorithm.
 
 Figures are those of compiled kernels, in which a process ends up that fits small data many times.
 """
