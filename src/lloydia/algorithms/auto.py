@@ -61,7 +61,8 @@ LASTING = 0.125
 # iterations follow; well-separated clusters are found earlier.
 WATCHED, CHANGING, LONG = 3, 0.03, 18
 
-# The challenger's time must be below this share of the other's, which has become faster meanwhile.
+# The time of the tried algorithm must be below this share of the other's, which has become faster
+# meanwhile.
 BETTER = 0.8
 
 
@@ -140,7 +141,7 @@ class Auto:
         self.incumbent = (self.using, float("inf"))
 
     def after(self, seconds: float, changed: float) -> str:
-        """Take what an iteration cost, and what share of the rows it moved; return what to use."""
+        """Note an iteration's seconds and share of changed rows; return the next algorithm."""
         self.iteration += 1
         if self.watched and self.iteration == WATCHED and changed >= CHANGING:
             self.patience = 0.0
@@ -168,7 +169,7 @@ class Auto:
         return bool(self.others)
 
     def _end_trial(self, seconds: float) -> None:
-        """End a trial whose last iteration cost that."""
+        """End a trial whose last iteration took `seconds`."""
         name, before = self.incumbent
         better = seconds < BETTER * before or not self.allows(name)
         self.others.append(name if better else self.using)

@@ -1,7 +1,7 @@
 """One assignment by each algorithm, as a step to be applied to every block of rows.
 
-A step assigns the rows ``start`` to ``stop``, moves those that changed in its thread's sums, and
-returns how many did.  Each algorithm has its own module, imported when it is first used:
+A step assigns the rows ``start`` to ``stop``, moves those whose labels changed in the sums of its
+thread, and returns their number.  Each algorithm has its own module, imported at its first use:
 :mod:`lloyd`, :mod:`hamerly`, :mod:`exponion`, :mod:`elkan`, :mod:`yinyang`, :mod:`filtering`.
 :mod:`drift` bounds how far centres moved.
 """
@@ -54,7 +54,7 @@ class AssignedRun(ScanState, Protocol):
     bounds : object
         The state of the algorithm, of :mod:`lloydia.algorithms`.
     last : bool
-        Whether rows are assigned for the last time: sums then stay as they are.
+        Whether this is the last assignment, which leaves the sums as they are.
     labels_in_tiles : bool
         Whether `bounds` has newer labels than `assigned`, in the order of the tiles.
     """

@@ -22,17 +22,18 @@ __all__ = ["elkan"]
 def half_gaps(run: AssignedRun, centers: Grouped) -> NDArray[np.float32]:
     """Return lower bounds on half the distances between centres: shape (k, k or more).
 
-    Infinite on the diagonal and where there is no centre.
+    They are infinite on the diagonal, and in columns without a centre.
     """
     k, width = len(centers.rows), len(centers.half_squares)
     gaps, padding = np.empty((k, width), dtype=np.float32), run.bounds.padding.as_tuple()
     upper, nearest = np.empty((2, k), dtype=np.float32)
-    still, none = np.zeros(width, dtype=np.float32), np.float32(0.0)
+    # The centres are rows here, whose bounds are new, so no centre has drifted.
+    drift, total_drift = np.zeros(width, dtype=np.float32), np.float32(0.0)
     rows, labels = np.arange(k), np.empty(k, dtype=np.int32)
 
     def task(t: int, start: int, stop: int) -> None:
         bound_rows(
-            run.used, rows[start:stop], stop - start, centers, still, none, upper, nearest,
+            run.used, rows[start:stop], stop - start, centers, drift, total_drift, upper, nearest,
             gaps, padding, labels, scratch_for_bounds(run.used.shape[1], k, width),
         )  # fmt: skip
 

@@ -46,11 +46,11 @@ def exponion(run: AssignedRun, before: NDArray, tally: Tally) -> Step:
     order = grouped(run, tests)
     n, m, unit = run.dataset.n_samples, len(order), b.padding.unit
     wide = run.used.astype(np.float64)
-    # For the largest scale that a ball may have.
+    # These terms hold for the largest scale that a ball may have.
     terms = error_terms(run.dataset.n_features, REACH, min(unit * 2.0**50, 2.0**1000))
 
     def step(t: int, start: int, stop: int) -> int:
-        # The same share of the list as the block is of all rows.
+        # The block's share of the list is its share of all rows.
         start, stop = start * m // n, stop * m // n
         fresh, left = tally.fresh[t], np.empty(stop - start, dtype=np.int64)
         n_left, n_distances, n_rechecked = scan_balls(

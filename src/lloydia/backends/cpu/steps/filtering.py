@@ -18,7 +18,7 @@ def filtering(run: AssignedRun, before: NDArray, tally: Tally) -> Step:
     tiles, b = run.tiles, run.bounds
     if not b.known:
         b.known = True
-        # Without labels yet, nodes have no owner, as in the beginning.
+        # Before the first assignment there are no labels, and the nodes have no owner.
         if run.assigned[0] >= 0:
             labels_by_place(tiles, run.assigned, b)
     centers, axes = run.used.astype(np.float64), tuple(range(run.dataset.n_features))

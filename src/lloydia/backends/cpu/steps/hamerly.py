@@ -18,7 +18,7 @@ __all__ = ["Tests", "hamerly", "hamerly_step"]
 # their own centres are measured for a part of the rows first, and for the others if enough pass.
 COST_OF_ONE_DISTANCE = 20
 
-# Rows scanned before their bounds are set: what the scan writes is still in the cache.
+# The bounds of so many rows are set after their scan, whose results are then still in the cache.
 ROWS_PER_SCAN = 8192
 
 
@@ -36,7 +36,7 @@ class Tests:
         self.first, b.known = not b.known, True
 
     def failing(self, t: int, start: int, stop: int, rows: NDArray) -> int:
-        """List the rows of a block that fail all tests; return how many."""
+        """List the rows of a block that fail all tests; return their number."""
         labels = self.run.assigned
         n = list_failing(start, stop, labels, *self.bounds, *self.tests[:2], rows)
         fixed = (labels, self.scaled, self.bounds, self.tests, self.padding)
