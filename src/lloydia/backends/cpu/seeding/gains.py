@@ -3,19 +3,20 @@ r"""Which candidate lowers the total most, by distances in float32.
 For a row that may be nearer to a candidate than to all seeds, let N be its distance D to the
 nearest seed and D that to the candidate.  The candidate's gain is the sum of ``w max(N - D, 0)``.
 A distance in float32 is a sum of squared differences, each rounded once, so that its relative error
-is at most ``(d + 4) u``, u = 2**-24 (:mod:`lloydia.algorithms.geometry`); ``relative`` covers the
-error of a canonical D too, and ``absolute`` what underflows of values scaled to about 1.
+is at most ``(d + 4) u``, u = 2**-24 (:mod:`lloydia.algorithms.geometry`).  ``relative`` also covers
+the error of a canonical D, and ``absolute`` covers underflow of values scaled to about 1.
 
 * If ``D (1 - relative) - absolute >= N`` for the computed D, the true gain is 0.
-* Otherwise the computed gain is off by at most ``relative D + absolute`` where D < N, and the true
-  one is at most that where not: by no more than ``2 (relative N + absolute)``.
+* Otherwise, if D < N, the computed gain is off by at most ``relative D + absolute``.  If D >= N, it
+  is 0, and the true gain is at most ``relative D + absolute``.  In both cases the error is at most
+  ``2 (relative N + absolute)``.
 
 So with S, the sum of ``w (N + absolute)`` over the rows that are not excluded, a gain is off by at
-most ``2 (relative + absolute) S``, and by ``2**-51 n S`` for its additions.  Terms of integer
-potentials are rounded to the grid: each gain by another two halves of its unit.  If no other
-candidate's gain can reach that of the best one, its potential is the lowest.  Otherwise those that
-can are compared by integers; the first of equals is chosen.  Distances of FAR or more may have
-overflown: S is infinite then, and integers decide.
+most ``2 (relative + absolute) S``, and by ``2**-51 n S`` for its additions.  Integer potentials
+round each term to the grid, which changes the gain of a row by at most one unit more.  If no other
+candidate's gain can reach that of the best one, the potential of the best is the lowest.  Otherwise
+the integer potentials of the candidates that can are compared; of equal ones the first is chosen.
+Distances of FAR or more may have overflowed: then S is infinite, and integers decide.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ from numpy.typing import NDArray
 
 __all__ = ["FAR", "best_of", "margins_of", "unit_of"]
 
-# Distances from here on, in the unit, are not compared in float32.
+# Distances of at least this, in the unit, are not compared in float32.
 FAR = 2.0**100
 
-# Exponents of units: those of float32 numbers.
+# The largest exponent of a unit: one that float32 has.
 MAX_EXPONENT = 100
 
 

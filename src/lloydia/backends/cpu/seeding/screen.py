@@ -1,4 +1,4 @@
-r"""The screen: scores that say which rows a candidate cannot bring nearer to a seed.
+r"""The screen: scores that prove for which rows a candidate is no nearer than the nearest seed.
 
 **Scores.**  With the first seed m as origin let ``b_j = fl(c_j - m)`` and N = D(x, m).  Up to
 rounding ``D(x, c_j) = N - 2 s_j``, ``s_j = x.b_j - (m.b_j + |b_j|^2 / 2)``: one product a feature,
@@ -15,13 +15,13 @@ of the test itself)
 
     s_j <= (N - D(x)) / 2 - e (N + C^2 + M C)   implies   D(x, c_j) >= D(x)
 
-canonically, where D(x) is the row's distance to its nearest seed: candidate j does not lower it.  D
-is evaluated for all other rows.
+canonically, where D(x) is the row's distance to its nearest seed, so candidate j does not lower it.
+For all other rows D is evaluated.
 
 **Range.**  The b_j are scaled by the power of two that brings C to [1/2, 1), and the test with
 them: a score is then no larger than about ``R + 2 M``.  A product that underflows costs at most the
-smallest number of the type, and one of N or D ``2**-1074`` times the scale: there is room for d of
-each.  Where ``R + 2 M`` could overflow nothing is skipped.
+smallest number of the type, and one of N or D ``2**-1074`` times the scale: the test has room for d
+of each.  If ``R + 2 M`` could overflow, no row is skipped.
 """
 
 from __future__ import annotations
