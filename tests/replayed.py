@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections import Counter
+from contextlib import contextmanager
 from types import SimpleNamespace
 
 import numpy as np
@@ -45,11 +46,9 @@ class Driver:
         self.by_name = self.by_number = 0
         self.repeated = Counter()
 
-    def launch(self, form, grid, places):
-        """Launch by name, and note it."""
+    def loaded(self, form, device):
+        """Return what a launch by name loads."""
         kernel, _, args, options, _ = form
-        kernel[grid](*args, **options)
-        self.by_name += 1
         kinds = [kind_of(x) for x in args]
         about = SimpleNamespace(
             launch_cooperative_grid=False, launch_pdl=False, num_ctas=1, num_warps=4, shared=0,
@@ -58,9 +57,14 @@ class Driver:
         compiled = SimpleNamespace(
             metadata=about, src=SimpleNamespace(signature=dict(enumerate(kinds))), asm={"ptx": ""}
         )  # fmt: skip
-        loaded = LoadedKernel(compiled, len(self.kernels))
         self.kernels.append((kernel, args, kinds, options))
-        launching.note([launching.Launch(loaded, grid, places, args)])
+        return LoadedKernel(compiled, len(self.kernels) - 1)
+
+    def launch(self, one):
+        """Launch by name."""
+        kernel, _, _, options = self.kernels[one.kernel.function]
+        kernel[one.grid](*one.arguments, **options)
+        self.by_name += 1
 
     def queue(self, some, times):
         """Launch some kernels by number."""
@@ -85,17 +89,22 @@ def argument(value, kind):
 
 def replay(monkeypatch):
     """Have launches recorded and repeated as on a GPU; return what launches."""
-    driver, note = Driver(), launching.noted
+    driver, note = Driver(), launching.noting
 
-    def noted(work):
+    @contextmanager
+    def noting():
         # Only recorded work is launched by number: what else there is runs as it always does.
-        with monkeypatch.context() as patch:
+        with monkeypatch.context() as patch, note() as launches:
             patch.setattr(launching, "INTERPRETED", False)
-            patch.setattr(launching, "_queue", driver.launch)
-            return note(work)
+            # Tensors on the host have no number of a GPU.
+            patch.setattr(torch.cuda, "current_device", lambda: None)
+            patch.setattr(launching, "stream_of", lambda device: 0)
+            patch.setattr(launching, "loaded", driver.loaded)
+            patch.setattr(launching.Launch, "queue", lambda one, stream: driver.launch(one))
+            yield launches
 
     for module in (relocation, recording):
-        monkeypatch.setattr(module, "noted", noted)
+        monkeypatch.setattr(module, "noting", noting)
         monkeypatch.setattr(module, "stream_of", lambda device: 0)
     monkeypatch.setattr(relocation, "_recorded", {})
     monkeypatch.setattr(recording, "INTERPRETED", False)

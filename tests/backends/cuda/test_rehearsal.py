@@ -35,12 +35,13 @@ from lloydia.stopping import Inertia, Shift
 @pytest.fixture
 def launched(monkeypatch):
     """Return the forms that a fit launches after its rehearsal, and those that it rehearses."""
-    forms, rehearsed, queue = {}, {}, launching._queue
+    forms, rehearsed, form_of = {}, {}, launching.form_of
 
-    def noted(form, grid, places):
+    def noted(*args):
+        form, places = form_of(*args)
         if launching.collected() is None:
             forms[id(form.kernel), form.key] = form
-        queue(form, grid, places)
+        return form, places
 
     def compiling(engine, work):
         if not engine.data.X.is_meta:
@@ -55,7 +56,7 @@ def launched(monkeypatch):
         rehearsed.update(forms_of(lambda: make_parted_run(engine.group, at_start, run)))
         return nullcontext()
 
-    monkeypatch.setattr(launching, "_queue", noted)
+    monkeypatch.setattr(launching, "form_of", noted)
     monkeypatch.setattr(CUDA, "_compiling", compiling)
     monkeypatch.setattr(Parts, "expecting", expecting)
     return forms, rehearsed

@@ -207,7 +207,8 @@ def test_what_an_error_leaves_behind_is_noted(monkeypatch):
 
     def replay_times(works, *about):
         for work in works:
-            work()
+            for queue in work:
+                queue()
         raise KeyboardInterrupt
 
     monkeypatch.setattr(low_run, "replay_times", replay_times)

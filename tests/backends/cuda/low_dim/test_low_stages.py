@@ -17,13 +17,13 @@ from table import answer, blobs, weights_of
 def kernels(monkeypatch):
     """Return the names of the kernels of few features that are launched."""
     names = []
-    launch = launches.launch_by_key
+    launch = launches.launch
 
-    def launch_by_key(kernel, *args, **options):
+    def named(kernel, *args, **options):
         names.append(kernel.fn.__name__)
         launch(kernel, *args, **options)
 
-    monkeypatch.setattr(launches, "launch_by_key", launch_by_key)
+    monkeypatch.setattr(launches, "launch", named)
     return names
 
 

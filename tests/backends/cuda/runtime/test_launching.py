@@ -118,7 +118,7 @@ def test_a_kernel_is_not_queued_on_another_device_than_its_arguments(gpu):
     with pytest.raises(
         RuntimeError, match="current device is cuda:0, and the kernel's arguments are on cuda:1"
     ):
-        launching.launch_by_key(None, "a key", (1, 1, 1), on_gpu(1))
+        launching.launch(None, (1,), on_gpu(1), key="a key")
 
 
 def test_shared_memory_is_shared_out_once_a_kernel_by_the_part_that_it_needs(

@@ -230,22 +230,22 @@ def test_recorded_works_are_queued_so_often_each(queued):
         note([launch_in(parts)] * count)
 
     def queue(times):
-        works = [partial(work, 1), partial(work, 4)]
+        works = [[partial(work, 1)], [partial(work, 1), partial(work, 3)]]
         replay_times(works, times, torch.device("cpu"), BufferMap("works", parts))
 
     queue((1, 3))
     # Done by name once, then repeated.
-    assert done == [1, 4]
+    assert done == [1, 1, 3]
     assert queued == [(1, 0), (4, 2)]
     queued.clear()
     queue((2, 7))
-    assert done == [1, 4]
+    assert done == [1, 1, 3]
     assert queued == [(1, 2), (4, 7)]
 
 
 def test_works_that_launch_nothing_are_done_so_often_each(queued):
     done = []
-    works = [partial(done.append, name) for name in "ab"]
+    works = [[partial(done.append, name) for name in names] for names in ("a", "bc")]
     replay_times(works, (1, 3), torch.device("cpu"), BufferMap("works", memory()))
-    assert done == ["a", "b", "b", "b"]
+    assert done == ["a", *"bc" * 3]
     assert queued == []

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import copy
+from functools import partial
 from typing import Any
 
 import torch
@@ -27,7 +29,7 @@ from lloydia.backends.cuda.runtime.launching import (
     INTERPRETED,
     ceil_div,
     given,
-    launch_by_key,
+    launch,
     next_power,
     processors,
 )
@@ -113,29 +115,28 @@ class LowLaunches:
         n, d = X.shape
         size = MEASURED // (self.rows.wide.itemsize * next_power(d))
         programs = min(ceil_div(n, size), MEASURING * processors(self.rows.device))
-        launch_by_key(
-            measure_kernel, (X.dtype, d, X.data_ptr() % 16, memory.start.data_ptr() % 16),
-            (1 if INTERPRETED else programs, 1, 1),
+        launch(
+            measure_kernel, (1 if INTERPRETED else programs,),
             X, n, staging_of(self.rows.device), memory.zeros, memory.shape.n_zeros, arena.bounds,
             exact.bits_a_limb(n), self.numbers, LIMBS, arena.run_state,
             memory.start, memory.current, len(memory.current), self.rows.start_limit_bits,
+            key=(X.dtype, d, X.data_ptr() % 16, memory.start.data_ptr() % 16),
             d=d, ROWS=size, maxnreg=REGISTERS, **EXACT,
         )  # fmt: skip
 
     def tabulate(self) -> None:
         """Queue the table of the current centres."""
         memory, d = self.memory, self.rows.n_features
-        launch_by_key(
-            tabulate_kernel, (memory.current.dtype, d), (1, 1, 1),
+        launch(
+            tabulate_kernel, (1,),
             memory.current, len(memory.current), self.numbers, memory.arena.table,
-            memory.arena.run_state, d=d, **EXACT,
+            memory.arena.run_state, key=(memory.current.dtype, d), d=d, **EXACT,
         )  # fmt: skip
 
-    def iterate(self) -> None:
-        """Queue an iteration."""
-        self.assign(ITERATING)
-        self.update()
-        self.means()
+    @property
+    def iteration(self) -> list[Callable[[], None]]:
+        """What queues an iteration, one after the other."""
+        return [partial(self.assign, ITERATING), self.update, self.means]
 
     def assign(self, states: int) -> None:
         """Queue an assignment, where the run is in one of some states."""
@@ -145,15 +146,16 @@ class LowLaunches:
             arena.changed_rows, arena.changed_old, arena.changed_new, arena.n_changed,
             arena.ambiguous_rows, arena.n_ambiguous, shape.room, states,
         )  # fmt: skip
-        launch_by_key(
-            assign_kernel, (X.dtype, d, k <= CENTERS_PER_STEP.value), (shape.programs, 1, 1),
+        launch(
+            assign_kernel, (shape.programs,),
             X, n, k, memory.labels, self.numbers, arena.table, arena.run_state, arena.cost, *lists,
+            key=(X.dtype, d, k <= CENTERS_PER_STEP.value),
             d=d, ONE_GROUP=k <= CENTERS_PER_STEP.value, maxnreg=ASSIGNING, **EXACT,
         )  # fmt: skip
-        launch_by_key(
-            recheck_kernel, (X.dtype, d), (shape.programs, 1, 1),
+        launch(
+            recheck_kernel, (shape.programs,),
             X, k, memory.labels, memory.current, arena.run_state, arena.cost, *lists,
-            d=d, **EXACT,
+            key=(X.dtype, d), d=d, **EXACT,
         )  # fmt: skip
 
     def update(self) -> None:
@@ -165,12 +167,13 @@ class LowLaunches:
         interpreter_table = arena.interpreter_table if table and INTERPRETED else None
         small = d * self.rows.wide.itemsize <= MAX_BYTES_OF_TWO
         registers = {"maxnreg": UPDATING} if small else {}
-        launch_by_key(
-            update_kernel, (X.dtype, d, weights is None, recover, table), (shape.updaters, 1, 1),
+        launch(
+            update_kernel, (shape.updaters,),
             X, n, len(memory.current), weights, self.numbers, arena.bounds, memory.labels,
             arena.all_sums, self._n_limbs(), self.bits, arena.run_state, arena.changed_rows,
             arena.changed_old, arena.changed_new, arena.n_changed, shape.room, shape.n_lists,
-            shape.n_replicas, shape.copies, interpreter_table, d=d, RECOVER=recover,
+            shape.n_replicas, shape.copies, interpreter_table,
+            key=(X.dtype, d, weights is None, recover, table), d=d, RECOVER=recover,
             TABLE=table, num_warps=TABLE_THREADS // 32, **registers, **EXACT,
         )  # fmt: skip
 
@@ -180,13 +183,13 @@ class LowLaunches:
         shape, k, columns = memory.shape, len(memory.current), next_power(d + 1)
         clusters = PAIRS // columns
         programs = min(ceil_div(k, clusters), processors(self.rows.device))
-        launch_by_key(
-            means_kernel, (memory.current.dtype, d), (programs, 1, 1),
+        launch(
+            means_kernel, (programs,),
             arena.all_sums, self._n_limbs(), self.bits, arena.bounds, self.numbers, k,
             shape.n_replicas, memory.current, arena.history, shape.n_slots, arena.report,
             arena.run_state, memory.empty_stops,
             arena.no_limit if self.variance is None else self.variance.limit, arena.table,
-            d=d, COLUMNS=columns, CLUSTERS=clusters, **EXACT,
+            key=(memory.current.dtype, d), d=d, COLUMNS=columns, CLUSTERS=clusters, **EXACT,
         )  # fmt: skip
 
     def _n_limbs(self) -> int:
@@ -200,12 +203,11 @@ class LowLaunches:
         message = memory.message
         # Without host memory nothing is copied: a kernel has one form for both.
         size, to = (0, message) if host is None else (len(message), host)
-        launch_by_key(
-            end_kernel, (X.dtype, d, X.data_ptr() % 16),
-            (cost_programs(n, self.rows.device), 1, 1),
+        launch(
+            end_kernel, (cost_programs(n, self.rows.device),),
             X, n, len(memory.current), memory.labels, 1, memory.current,
             *given(weights, arena.no_limit), arena.cost,
             exact.bits_a_limb(n), arena.seen, arena.report, memory.shape.n_slots, arena.run_state,
-            arena.arrivals, int(assigns), message, size, to, d=d,
-            **EXACT, **resident(RESIDENT),
+            arena.arrivals, int(assigns), message, size, to,
+            key=(X.dtype, d, X.data_ptr() % 16), d=d, **EXACT, **resident(RESIDENT),
         )  # fmt: skip

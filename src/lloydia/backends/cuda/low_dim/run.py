@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import copy
 from functools import partial
 from typing import Any
@@ -34,7 +34,7 @@ __all__ = ["LIMBS", "SPARE", "LowRun"]
 SPARE = 1 << 20
 
 # Some launches: their name, what queues them, and how often.
-Work = tuple[str, Callable[[], None], int]
+Work = tuple[str, Sequence[Callable[[], None]], int]
 
 
 class LowRun:
@@ -110,15 +110,36 @@ class LowRun:
 
     # -- what is queued ------------------------------------------------------------------------
 
-    def launch(self, first: int, last: int, ends: bool) -> None:
-        """Queue some iterations, and with `ends` what a run ends with if they are its last."""
-        self.reports.begin(last)
-        self.queue(last - first + 1, assigns=ends, inertia=True)
+    def launch(self, first: int, last: int, ends: bool, inertia: bool = True) -> None:
+        """Queue some iterations, or none; with `ends` an assignment; then the inertia.
+
+        Without `inertia` nothing is read back.  The device computes it if the run is at its end.
+        """
+        if first <= last:
+            self.reports.begin(last)
+        self.launched, memory = (last - first + 1, ends, inertia), self.memory
+        message = (
+            AsyncCopy.written(memory.shape.message_bytes // 8, self.rows.device)
+            if inertia
+            else None
+        )
+        host = None if message is None else message.memory
+        names, works, times = zip(*self._works(host))
+        buffer_map = self.launches.buffer_map(names, host, self._measures())
+        try:
+            replay_times(works, times, self.rows.device, buffer_map)
+        finally:
+            if message is not None:
+                message.note()
+        self.reports.queued(message)
+        self.begins, self.tabulated = False, True
+        if self.launches.variance is not None:
+            self.launches.variance.done()
 
     def assign(self) -> None:
         """Queue an assignment to the centres, which others write before and after it."""
         self.tabulated = False
-        self.queue(0, assigns=True, inertia=False)
+        self.launch(1, 0, ends=True, inertia=False)
         self.tabulated = False
 
     def assign_once(self) -> None:
@@ -129,7 +150,8 @@ class LowRun:
     def accumulate(self) -> None:
         """Queue an assignment, and the moves of rows that changed from sum to sum."""
         self.assign()
-        self._do([("move", self.launches.update, 1)], None)
+        buffer_map = self.launches.buffer_map(("move",), None, False)
+        replay_times([[self.launches.update]], [1], self.rows.device, buffer_map)
 
     def contribute(self, message: torch.Tensor) -> None:
         """Queue an iteration up to the message that other devices add up."""
@@ -138,27 +160,8 @@ class LowRun:
 
     def end(self) -> LowEnding:
         """Queue an assignment and the inertia."""
-        self.queue(0, assigns=True, inertia=True)
+        self.launch(1, 0, ends=True)
         return LowEnding(self.reports)
-
-    def queue(self, n_iterations: int, assigns: bool, inertia: bool) -> None:
-        """Queue iterations, then an assignment, then the inertia if the run is at its end."""
-        self.launched, memory = (n_iterations, assigns, inertia), self.memory
-        message = (
-            AsyncCopy.written(memory.shape.message_bytes // 8, self.rows.device)
-            if inertia
-            else None
-        )
-        host = None if message is None else message.memory
-        try:
-            self._do(self._works(host), host)
-        finally:
-            if message is not None:
-                message.note()
-        self.reports.queued(message)
-        self.begins, self.tabulated = False, True
-        if self.launches.variance is not None:
-            self.launches.variance.done()
 
     def _works(self, host: torch.Tensor | None) -> list[Work]:
         """Return the works that follow, as `launched` has them."""
@@ -166,30 +169,24 @@ class LowRun:
         launches, variance = self.launches, self.launches.variance
         out: list[Work] = []
         if self._measures():
-            out.append(("measure", launches.measure, 1))
+            out.append(("measure", [launches.measure], 1))
         if variance is not None and not variance.queued:
-            out.append(("variance", partial(variance.queue, self.rows), 1))
+            out.append(("variance", [partial(variance.queue, self.rows)], 1))
         if not self.tabulated:
-            out.append(("tabulate", launches.tabulate, 1))
+            out.append(("tabulate", [launches.tabulate], 1))
         if n_iterations:
-            out.append(("iterate", launches.iterate, n_iterations))
+            out.append(("iterate", launches.iteration, n_iterations))
         if assigns:
-            out.append(("last", partial(launches.assign, LAST), 1))
+            out.append(("last", [partial(launches.assign, LAST)], 1))
         elif variance is not None:
-            out.append(("at limit", partial(launches.assign, AT_LIMIT), 1))
+            out.append(("at limit", [partial(launches.assign, AT_LIMIT)], 1))
         if inertia:
-            out.append(("end", partial(launches.end, host, assigns), 1))
+            out.append(("end", [partial(launches.end, host, assigns)], 1))
         return out
 
     def _measures(self) -> bool:
         """Return whether what is launched next begins with the measurement."""
         return self.launches.fixed_point_grid is None and self.begins
-
-    def _do(self, works: list[Work], host: torch.Tensor | None) -> None:
-        """Queue works; what is read back goes to the host's memory, if there is any."""
-        names, each, times = zip(*works)
-        buffer_map = self.launches.buffer_map(names, host, self._measures())
-        replay_times(each, times, self.rows.device, buffer_map)
 
     @property
     def queued_work(self) -> tuple:
@@ -203,7 +200,7 @@ class LowRun:
     def repeat(self, work: tuple) -> None:
         """Queue what another run has queued."""
         self.reports.last, (n_iterations, assigns, inertia) = work
-        self.queue(self.reports.last if n_iterations > 0 else 0, assigns, inertia)
+        self.launch(1, self.reports.last if n_iterations > 0 else 0, assigns, inertia)
 
     # -- what is read --------------------------------------------------------------------------
 

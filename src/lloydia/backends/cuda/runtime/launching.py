@@ -8,7 +8,8 @@ interpreter.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 from typing import Any, NamedTuple
@@ -31,10 +32,9 @@ __all__ = [
     "ceil_div",
     "given",
     "launch",
-    "launch_by_key",
     "next_power",
     "note",
-    "noted",
+    "noting",
     "number_of",
     "percent_of",
     "place",
@@ -179,11 +179,16 @@ def same_forms(kernel: Any) -> tuple[tuple[bool, bool], ...]:
 
 
 def launch(
-    kernel: Any, grid: tuple[int, ...], *args: Any, shared: int | None = None, **options: Any
+    kernel: Any,
+    grid: tuple[int, ...],
+    *args: Any,
+    key: Hashable = None,
+    shared: int | None = None,
+    **options: Any,
 ) -> None:
-    """Queue a kernel; its compiled form is looked up by the kinds of its arguments.
+    """Queue a kernel; its compiled form is looked up by the kinds of its arguments, or by a key.
 
-    Triton's own launch does the same in twice the time.
+    Triton's own launch does the same in twice the time.  In a rehearsal the form is only collected.
 
     Parameters
     ----------
@@ -192,6 +197,9 @@ def launch(
     args, options
         The first is a tensor on the current device.  Compile-time constants and launch options are
         passed by name.
+    key : hashable, optional
+        Determines the compiled form; then the kinds of the arguments are not looked at.  Addresses
+        that it does not determine are multiples of 16 bytes.
     shared : int, optional
         About how many bytes of shared memory suffice on a multiprocessor, so that the rest is L1
         cache; it depends on the kernel and the options only.  Without it the driver decides, and
@@ -202,6 +210,35 @@ def launch(
     RuntimeError
         The current device is another one.
     """
+    percent = None if shared is None else percent_of(shared, args[0].device)
+    form, places = form_of(kernel, key, args, options, percent)
+    forms = collected()
+    if forms is not None:
+        forms[id(kernel), form.key] = form
+        return
+    if INTERPRETED:
+        kernel[(*grid, 1, 1)[:3]](*args, **options)
+        return
+    device = torch.cuda.current_device()
+    if args[0].device.index != device:
+        # The kernel could reach them, but would not wait for the kernels that write them.
+        raise RuntimeError(
+            f"The current device is cuda:{device}, and the kernel's arguments are on "
+            f"{args[0].device}: make that the current device first."
+        )
+    constants = [options[name] for name in kernel.arg_names[len(args) :]]
+    one = Launch(loaded(form, device), (*grid, 1, 1)[:3], (*places, *constants), args)
+    one.queue(stream_of(device))
+    note([one])
+
+
+def form_of(
+    kernel: Any, key: Hashable, args: tuple, options: dict, percent: int | None
+) -> tuple[Form, list]:
+    """Return the form of a kernel that a launch needs, and its arguments, tensors by address."""
+    if key is not None:
+        places = [a.data_ptr() if isinstance(a, torch.Tensor) else a for a in args]
+        return Form(kernel, key, args, options, percent), places
     # One loop, inlined: separate functions would take as long as the launch itself.
     places, kinds = [], [*options.values()]
     for argument, (any_integer, any_address) in zip(args, same_forms(kernel)):
@@ -220,58 +257,22 @@ def launch(
                 kind = -kind
         places.append(place)
         kinds.append(kind)
-    percent = None if shared is None else percent_of(shared, args[0].device)
-    _queue(Form(kernel, tuple(kinds), args, options, percent), (*grid, 1, 1)[:3], places)
+    return Form(kernel, tuple(kinds), args, options, percent), places
 
 
-def launch_by_key(
-    kernel: Any, key: Hashable, grid: tuple[int, int, int], *args: Any, **options: Any
-) -> None:
-    """Queue a kernel whose compiled form is looked up by a key, without looking at its arguments.
-
-    `key` determines the compiled form.  Addresses that the key does not determine are multiples of
-    16 bytes.
-    """
-    places = [a.data_ptr() if isinstance(a, torch.Tensor) else a for a in args]
-    _queue(Form(kernel, key, args, options, None), grid, places)
-
-
-def _queue(form: Form, grid: tuple, places: list) -> None:
-    """Queue a kernel of some form; in a rehearsal the form is only noted."""
-    kernel, key, args, options, _ = form
-    forms = collected()
-    if forms is not None:
-        forms[id(kernel), key] = form
-        return
-    if INTERPRETED:
-        kernel[grid](*args, **options)
-        return
-    device = torch.cuda.current_device()
-    if args[0].device.index != device:
-        # The kernel could reach them, but would not wait for the kernels that write them.
-        raise RuntimeError(
-            f"The current device is cuda:{device}, and the kernel's arguments are on "
-            f"{args[0].device}: make that the current device first."
-        )
-    constants = [options[name] for name in kernel.arg_names[len(args) :]]
-    one = Launch(loaded(form, device), grid, (*places, *constants), args)
-    one.queue(stream_of(device))
-    note([one])
-
-
-def noted(work: Callable[[], None]) -> list[Launch]:
-    """Do work and return its launches; nothing where kernels are interpreted."""
+@contextmanager
+def noting() -> Iterator[list[Launch]]:
+    """In this context launches are noted in the result; none where kernels are interpreted."""
     launches: list[Launch] = []
     token = _noted.set(launches)
     try:
-        work()
+        yield launches
     finally:
         _noted.reset(token)
-    return launches
 
 
 def note(launches: list[Launch]) -> None:
-    """Add launches to the result of :func:`noted`, if that is active."""
+    """Add launches to the result of :func:`noting`, if that is active."""
     so_far = _noted.get()
     if so_far is not None:
         so_far += launches

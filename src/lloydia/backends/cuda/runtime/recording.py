@@ -20,7 +20,7 @@ from lloydia.backends.cuda.runtime.launch_configs import (
     configs_of,
     joined,
 )
-from lloydia.backends.cuda.runtime.launching import INTERPRETED, noted, stream_of
+from lloydia.backends.cuda.runtime.launching import INTERPRETED, noting, stream_of
 from lloydia.backends.cuda.runtime.relocation import BufferMap, replay
 
 __all__ = ["Recording"]
@@ -72,7 +72,9 @@ class Recording:
         if self.times == 0:
             # Stored only after all of it succeeded, so that nothing is launched twice.
             if buffer_map is None:
-                self.set(configs_of(noted(work)))
+                with noting() as launches:
+                    work()
+                self.set(configs_of(launches))
             else:
                 self.set(replay(work, device, buffer_map()))
             times -= 1

@@ -30,7 +30,7 @@ from lloydia.backends.cuda.runtime.launch_configs import (
     LaunchList,
     configs_of,
 )
-from lloydia.backends.cuda.runtime.launching import Launch, noted, stream_of
+from lloydia.backends.cuda.runtime.launching import Launch, noting, stream_of
 from lloydia.backends.cuda.runtime.loaded_kernels import HIDDEN
 
 __all__ = [
@@ -234,7 +234,8 @@ def replay(
         found = recorded.launches(buffer_map.buffers, buffer_map.zeros)
         found.queue(stream_of(device.index))
         return found
-    launches = noted(work)
+    with noting() as launches:
+        work()
     record(key, launches, buffer_map, [(0, len(launches))])
     return configs_of(launches)
 
@@ -255,7 +256,11 @@ def replay_steps(
         found = recorded.launches(buffer_map.buffers, buffer_map.zeros)
         found.queue(stream_of(device.index))
         return [found.subset(span) for span in recorded.spans]
-    each = [noted(work) for work in works]
+    each = []
+    for work in works:
+        with noting() as noted:
+            work()
+        each.append(noted)
     launches = [*chain(*each)]
     edges = [*accumulate(map(len, each), initial=0)]
     inside = [(edges[first], edges[last]) for first, last in spans]
@@ -264,14 +269,14 @@ def replay_steps(
 
 
 def replay_times(
-    works: Sequence[Callable[[], None]],
+    works: Sequence[Sequence[Callable[[], None]]],
     times: Sequence[int],
     device: torch.device,
     buffer_map: BufferMap,
 ) -> None:
     """Do several works, one after the other, as :func:`replay` does, and each several times.
 
-    The records do not depend on how often.
+    A work is some functions, which launch kernels.  The records do not depend on how often.
     """
     key = key_of(buffer_map, device)
     recorded = recorded_for(key)
@@ -283,12 +288,16 @@ def replay_times(
         return
     each = []
     for work, count in zip(works, times):
-        each.append(noted(work))
-        if each[-1] and options.is_on("recorded_launches"):
-            configs_of(each[-1]).queue(stream_of(device.index), count - 1)
+        with noting() as launches:
+            for queue in work:
+                queue()
+        each.append(launches)
+        if launches and options.is_on("recorded_launches"):
+            configs_of(launches).queue(stream_of(device.index), count - 1)
             continue
         for _ in range(count - 1):
-            work()
+            for queue in work:
+                queue()
     edges = [*accumulate(map(len, each), initial=0)]
     record(key, [*chain(*each)], buffer_map, [*pairwise(edges)])
 
