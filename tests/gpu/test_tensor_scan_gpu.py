@@ -98,7 +98,7 @@ def test_the_kernel_for_hopper_says_what_the_other_does(n, d, k):
         if not hopper:
             scan.first = Kernels.RESIDENT
         scan.packed_scores.fill_(-7)
-        scan.score(run_state)
+        scan.scoring(run_state)()
         # What is told of rows whose least are alike may have the names of either.
         column, least, others = (torch.empty(n, device="cuda") for _ in range(3))
         size = scan.centers.size

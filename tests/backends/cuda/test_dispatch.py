@@ -67,15 +67,15 @@ def test_what_is_chosen(stage, work, kernels):
 LAUNCHED = {
     Stage.RUN: ("run_setup.build", {Kernels.LOW_DIM, Kernels.MATMUL}),
     Stage.SCORES: (
-        "matmul.scan.TensorScan.score",
+        "matmul.scan.TensorScan.scoring",
         {Kernels.HOPPER, Kernels.RESIDENT, Kernels.TILED, Kernels.WIDE},
     ),
     Stage.PACKING: ("matmul.run.TensorRun", {Kernels.WITH_UPDATE, Kernels.BEFORE_SCORES}),
     Stage.RECHECK: (
-        "matmul.scan.TensorScan.assign", {Kernels.ALL, Kernels.PAIRS, Kernels.PAIRS_THEN_ALL},
+        "matmul.scan.TensorScan.stages", {Kernels.ALL, Kernels.PAIRS, Kernels.PAIRS_THEN_ALL},
     ),
     Stage.PRUNING: ("matmul.run.TensorRun.launch", {Kernels.BOUNDS, Kernels.NONE}),
-    Stage.SUMS: ("update.cluster_sums.ClusterSums.queue", {Kernels.TABLES, Kernels.SORTED}),
+    Stage.SUMS: ("update.cluster_sums.ClusterSums.stages", {Kernels.TABLES, Kernels.SORTED}),
 }  # fmt: skip
 
 
@@ -91,7 +91,7 @@ def test_scores_that_nothing_launches_are_an_error(monkeypatch):
     scan = TensorScan(rows, 3)
     monkeypatch.setattr(scan, "first", Kernels.SORTED)
     with pytest.raises(AssertionError, match="has no launch"):
-        scan.score(torch.zeros(SIZE, dtype=torch.int32, device=rows.device))
+        scan.scoring(torch.zeros(SIZE, dtype=torch.int32, device=rows.device))
 
 
 def test_switches_leave_kernels_out():

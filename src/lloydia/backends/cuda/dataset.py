@@ -276,7 +276,7 @@ class Dataset:
                 found = MeanVariance(self, self.fixed_point_grid, tol)
             buffer_map = BufferMap.of("variance", self.X, more=(*found.key, self.kind.package))
             buffer_map = buffer_map.with_buffers(*found.buffers)
-            replay(partial(found.queue, self), self.device, buffer_map)
+            replay(partial(found.stages, self), self.device, buffer_map)
             found.done()
             if self.variance is None:
                 self.variance = found

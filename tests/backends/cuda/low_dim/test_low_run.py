@@ -207,7 +207,7 @@ def test_what_an_error_leaves_behind_is_noted(monkeypatch):
 
     def replay_times(works, *about):
         for work in works:
-            for queue in work:
+            for queue in work():
                 queue()
         raise KeyboardInterrupt
 

@@ -203,7 +203,7 @@ def test_a_key_holds_no_memory_but_where_it_begins(device):
 def test_work_that_is_to_be_done_no_time_is_not_done(interpreted, monkeypatch):
     monkeypatch.setattr(recording, "INTERPRETED", interpreted)
     done, record = [], recording.Recording()
-    record.do(lambda: done.append(1), torch.device("cpu"), times=0)
+    record.do(lambda: [partial(done.append, 1)], torch.device("cpu"), times=0)
     assert done == []
     assert record.times == 0
 
@@ -230,7 +230,8 @@ def test_recorded_works_are_queued_so_often_each(queued):
         note([launch_in(parts)] * count)
 
     def queue(times):
-        works = [[partial(work, 1)], [partial(work, 1), partial(work, 3)]]
+        first, second = [partial(work, 1)], [partial(work, 1), partial(work, 3)]
+        works = [lambda: first, lambda: second]
         replay_times(works, times, torch.device("cpu"), BufferMap("works", parts))
 
     queue((1, 3))
@@ -245,7 +246,8 @@ def test_recorded_works_are_queued_so_often_each(queued):
 
 def test_works_that_launch_nothing_are_done_so_often_each(queued):
     done = []
-    works = [[partial(done.append, name) for name in names] for names in ("a", "bc")]
+    stages = [[partial(done.append, name) for name in names] for names in ("a", "bc")]
+    works = [lambda: stages[0], lambda: stages[1]]
     replay_times(works, (1, 3), torch.device("cpu"), BufferMap("works", memory()))
     assert done == ["a", *"bc" * 3]
     assert queued == []

@@ -22,7 +22,7 @@ from lloydia.backends.cuda.runtime.async_copy import AsyncCopy
 from lloydia.backends.cuda.runtime.devices import free_bytes
 from lloydia.backends.cuda.runtime.launching import place
 from lloydia.backends.cuda.runtime.recording import Recording
-from lloydia.backends.cuda.runtime.relocation import BufferMap
+from lloydia.backends.cuda.runtime.relocation import BufferMap, Stages
 from lloydia.backends.cuda.runtime.upload import to_device
 from lloydia.backends.cuda.update.cluster_sums import ClusterSums
 from lloydia.backends.cuda.update.means import queue_finish
@@ -136,10 +136,11 @@ class Batch:
         """Queue an assignment of all items."""
         self.scanning.do(self._scan, self.rows.device, self._scanning)
 
-    def _scan(self) -> None:
-        """Queue an assignment of all items; rows that change are listed."""
+    def _scan(self) -> Stages:
+        """Return what queues an assignment of all items; rows that change are listed."""
         run = self.run
-        self.scan.scan(run.current, run.labels, run.changed_rows, run.changed_old, run.run_state)
+        lists = run.labels, run.changed_rows, run.changed_old, run.run_state
+        return [partial(self.scan.scan, run.current, *lists)]
 
     def _scanning(self) -> BufferMap:
         """Return what the launches of an assignment depend on."""
@@ -160,12 +161,14 @@ class Batch:
         )
         return buffer_map.with_buffers(self.run.sums)
 
-    def _update(self) -> None:
-        """Queue what follows it: sums and centres."""
+    def _update(self) -> Stages:
+        """Return what queues what follows it: sums and centres."""
         rows, run = self.rows, self.run
-        lists = run.labels, run.changed_rows, run.changed_old
-        self.cluster_sums.queue(rows, *lists, run.run_state, run.sums)
-        queue_finish(run.sums, rows.fixed_point_grid, run, rows.batch_size)
+        lists = run.labels, run.changed_rows, run.changed_old, run.run_state
+        return [
+            *self.cluster_sums.stages(rows, *lists, run.sums),
+            partial(queue_finish, run.sums, rows.fixed_point_grid, run, rows.batch_size),
+        ]
 
     def status(self, iteration: int) -> BatchStatus:
         """Wait for the reports of an iteration."""

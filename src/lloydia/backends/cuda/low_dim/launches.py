@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from copy import copy
 from functools import partial
 from typing import Any
@@ -33,7 +32,7 @@ from lloydia.backends.cuda.runtime.launching import (
     next_power,
     processors,
 )
-from lloydia.backends.cuda.runtime.relocation import BufferMap
+from lloydia.backends.cuda.runtime.relocation import BufferMap, Stages
 from lloydia.backends.cuda.update.mean_variance import MeanVariance
 from lloydia.exact import sums as exact
 
@@ -133,10 +132,13 @@ class LowLaunches:
             memory.arena.run_state, key=(memory.current.dtype, d), d=d, **EXACT,
         )  # fmt: skip
 
-    @property
-    def iteration(self) -> list[Callable[[], None]]:
-        """What queues an iteration, one after the other."""
+    def iteration(self) -> Stages:
+        """Return what queues an iteration."""
         return [partial(self.assign, ITERATING), self.update, self.means]
+
+    def assignment(self, states: int) -> Stages:
+        """Return what queues an assignment, where the run is in one of some states."""
+        return [partial(self.assign, states)]
 
     def assign(self, states: int) -> None:
         """Queue an assignment, where the run is in one of some states."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from copy import copy
 from functools import partial
 from typing import Any
@@ -21,7 +20,7 @@ from lloydia.backends.cuda.low_dim.stages import AT_LIMIT, LAST
 from lloydia.backends.cuda.protocols import RunRows
 from lloydia.backends.cuda.rows.fixed_point_grid import FixedPointGrid
 from lloydia.backends.cuda.runtime.async_copy import AsyncCopy
-from lloydia.backends.cuda.runtime.relocation import replay_times
+from lloydia.backends.cuda.runtime.relocation import StagedWork, replay_times
 from lloydia.backends.cuda.update.all_reduce import queue_write_message
 from lloydia.backends.cuda.update.mean_variance import MeanVariance
 from lloydia.backends.cuda.update.means import queue_finish
@@ -34,7 +33,7 @@ __all__ = ["LIMBS", "SPARE", "LowRun"]
 SPARE = 1 << 20
 
 # Some launches: their name, what queues them, and how often.
-Work = tuple[str, Sequence[Callable[[], None]], int]
+NamedWork = tuple[str, StagedWork, int]
 
 
 class LowRun:
@@ -151,7 +150,7 @@ class LowRun:
         """Queue an assignment, and the moves of rows that changed from sum to sum."""
         self.assign()
         buffer_map = self.launches.buffer_map(("move",), None, False)
-        replay_times([[self.launches.update]], [1], self.rows.device, buffer_map)
+        replay_times([lambda: [self.launches.update]], [1], self.rows.device, buffer_map)
 
     def contribute(self, message: torch.Tensor) -> None:
         """Queue an iteration up to the message that other devices add up."""
@@ -163,25 +162,25 @@ class LowRun:
         self.launch(1, 0, ends=True)
         return LowEnding(self.reports)
 
-    def _works(self, host: torch.Tensor | None) -> list[Work]:
+    def _works(self, host: torch.Tensor | None) -> list[NamedWork]:
         """Return the works that follow, as `launched` has them."""
         n_iterations, assigns, inertia = self.launched
         launches, variance = self.launches, self.launches.variance
-        out: list[Work] = []
+        out: list[NamedWork] = []
         if self._measures():
-            out.append(("measure", [launches.measure], 1))
+            out.append(("measure", lambda: [launches.measure], 1))
         if variance is not None and not variance.queued:
-            out.append(("variance", [partial(variance.queue, self.rows)], 1))
+            out.append(("variance", partial(variance.stages, self.rows), 1))
         if not self.tabulated:
-            out.append(("tabulate", [launches.tabulate], 1))
+            out.append(("tabulate", lambda: [launches.tabulate], 1))
         if n_iterations:
             out.append(("iterate", launches.iteration, n_iterations))
         if assigns:
-            out.append(("last", [partial(launches.assign, LAST)], 1))
+            out.append(("last", partial(launches.assignment, LAST), 1))
         elif variance is not None:
-            out.append(("at limit", [partial(launches.assign, AT_LIMIT)], 1))
+            out.append(("at limit", partial(launches.assignment, AT_LIMIT), 1))
         if inertia:
-            out.append(("end", [partial(launches.end, host, assigns)], 1))
+            out.append(("end", lambda: [partial(launches.end, host, assigns)], 1))
         return out
 
     def _measures(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import Any, Protocol
 
 import torch
@@ -15,7 +15,7 @@ from lloydia.backends.cuda.matmul.starting import Start, queue_start
 from lloydia.backends.cuda.protocols import RunRows
 from lloydia.backends.cuda.runtime.arena import Arena, Offsets, offsets_of_parts
 from lloydia.backends.cuda.runtime.async_copy import AsyncCopy
-from lloydia.backends.cuda.runtime.relocation import ZEROED_BYTES
+from lloydia.backends.cuda.runtime.relocation import ZEROED_BYTES, Stages
 from lloydia.backends.cuda.update.cluster_sums import ClusterSums, SummedRows
 
 __all__ = ["TensorMemory", "TensorRows"]
@@ -114,14 +114,17 @@ class TensorMemory:
         self.labels = torch.empty(n, dtype=torch.int32, device=rows.device)
         self.arena = Arena(rows.device, offsets)
 
-    def begin(self, start: Start | None) -> None:
-        """Queue a start, if there is one."""
-        if start is not None:
-            zeros = self.arena.whole[: self.arena.begin("history")].view(torch.int64)
-            queue_start(
-                start.centers, self.current, self.history, start.bounds, self.labels, zeros,
-                self.rows.start_limit_bits,
-            )  # fmt: skip
+    def beginning(self, start: Start | None) -> Stages:
+        """Return what queues a start, if there is one."""
+        if start is None:
+            return []
+        zeros = self.arena.whole[: self.arena.begin("history")].view(torch.int64)
+        return [
+            partial(
+                queue_start, start.centers, self.current, self.history, start.bounds, self.labels,
+                zeros, self.rows.start_limit_bits,
+            )
+        ]  # fmt: skip
 
     def over(self, rows: Any, labels: torch.Tensor) -> TensorMemory:
         """Return the memory of a run over other rows: the same but for labels."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import copy
 from functools import cached_property, partial
 from typing import Any
@@ -21,8 +22,15 @@ from lloydia.backends.cuda.matmul.memory import TensorMemory, TensorRows
 from lloydia.backends.cuda.matmul.pruning.run import ROWS_PER_CHANGE, Pruning
 from lloydia.backends.cuda.matmul.starting import Start
 from lloydia.backends.cuda.rows.ending import Ending
+from lloydia.backends.cuda.runtime.launch_configs import LaunchConfigs, LaunchList
 from lloydia.backends.cuda.runtime.recording import Recording
-from lloydia.backends.cuda.runtime.relocation import replay, replay_steps
+from lloydia.backends.cuda.runtime.relocation import (
+    BufferMap,
+    StagedWork,
+    Stages,
+    replay,
+    replay_steps,
+)
 from lloydia.backends.cuda.runtime.upload import put
 from lloydia.backends.cuda.update.all_reduce import queue_write_message
 from lloydia.backends.cuda.update.means import NOT_PACKED, queue_finish
@@ -113,13 +121,14 @@ class TensorRun:
             start = Start(centers, rows.measured)
             assert start.bounds is not None
             if rows.guess():
-                self._queue_first(start)
+                self._take(replay_steps(*self._first_works(start), STEPS))
                 self.queued_with_start = 1
                 return
         else:
             start = Start(self.memory.history[0], None)
             put(centers, start.centers)
-        replay(partial(self.memory.begin, start), rows.device, start_buffers(self.memory, start))
+        work = partial(self.memory.beginning, start)
+        replay(work, rows.device, start_buffers(self.memory, start))
 
     def restart(self, centers: NDArray | torch.Tensor, tolerance: float = NEVER) -> bool:
         """Make this the state before the first iteration from other centres, of other rows."""
@@ -140,8 +149,15 @@ class TensorRun:
             left -= self.queued_with_start
             self.queued_with_start = 0
         elif self.starting.times == 0:
-            self._first()
             left -= 1
+            if self.rows.knows_grid and self.scanning.times == 0:
+                self._take(replay_steps(*self._first_works(None), STEPS))
+            else:
+                # The device is busy while the host waits for the grid.
+                self.scanning.do(self._scan, device, partial(scan_buffers, self.memory))
+                self.memory.limit = self.rows.limit(self.tolerance, self.memory.shape[1])
+                self.updating.do(self.update, device, partial(update_buffers, self.memory))
+                self.starting = self.iterating = self.scanning.followed_by(self.updating)
         elif self.memory.packs_next and not self.packed:
             self.starting.do(self._start, device)
             left -= 1
@@ -171,34 +187,32 @@ class TensorRun:
         if self.pruning is not None:
             self.pruning.bounds_valid = False
 
-    def _first(self) -> None:
-        """Queue the first iteration."""
-        if self.rows.knows_grid and self.scanning.times == 0:
-            self._queue_first(None)
-            return
-        # The device is busy while the host waits for the grid.
-        self.scanning.do(self._scan, self.rows.device, partial(scan_buffers, self.memory))
-        self.memory.limit = self.rows.limit(self.tolerance, self.memory.shape[1])
-        self.updating.do(self.update, self.rows.device, partial(update_buffers, self.memory))
-        self.starting = self.iterating = self.scanning.followed_by(self.updating)
+    def _first_works(
+        self, start: Start | None
+    ) -> tuple[Sequence[StagedWork], torch.device, BufferMap]:
+        """Return the works of the first iteration, for one record, and what they depend on.
 
-    def _queue_first(self, start: Start | None) -> None:
-        """Queue the first iteration by one record, with the start unless that was queued."""
+        The start is the first of them, unless it was queued.
+        """
         rows = self.rows
         memory = self.memory
         memory.limit = rows.limit(self.tolerance, memory.shape[1])
         # All with the scratch of one record: the end of an iteration may write what a scan reads.
         assert rows.fp16_rows is not None
         memory.packs_next = chosen(Stage.PACKING, self.work).kernels is Kernels.WITH_UPDATE
-        works = partial(self.memory.begin, start), self._pack, self._assign, self.update
+        works = partial(memory.beginning, start), self._packing, self._assignment, self.update
         buffer_map = iteration_buffers(memory)
         if start is not None:
             buffer_map = buffer_map.after(start_buffers(memory, start))
-        scan, assignment, first, packs_next = replay_steps(works, rows.device, buffer_map, STEPS)
+        return works, rows.device, buffer_map
+
+    def _take(self, recorded: Sequence[LaunchConfigs | LaunchList]) -> None:
+        """Take the recorded launches of the first iteration, by :data:`STEPS`."""
+        scan, assignment, first, packs_next = recorded
         self.scanning.set(scan)
         self.assigning.set(assignment)
         self.starting.set(first)
-        self.iterating.set(packs_next if memory.packs_next else first)
+        self.iterating.set(packs_next if self.memory.packs_next else first)
 
     def _ask(self) -> None:
         """Queue the copy of the rows' bounds, if those are to be looked at."""
@@ -224,7 +238,7 @@ class TensorRun:
         """Queue an assignment and the inertia."""
         self._forget_bounds()
         if self.packed:
-            self.assigning.do(self._assign, self.rows.device)
+            self.assigning.do(self._assignment, self.rows.device)
         else:
             self.assign()
         self.ending = Ending(self.rows, self.memory.labels, self.memory.current)
@@ -235,19 +249,19 @@ class TensorRun:
         self._forget_bounds()
         self.scanning.do(self._scan, self.rows.device, partial(scan_buffers, self.memory))
 
-    def _scan(self) -> None:
-        """Queue an assignment; rows that change are listed."""
-        self._pack()
-        self._assign()
+    def _scan(self) -> Stages:
+        """Return what queues an assignment; rows that change are listed."""
+        return [*self._packing(), *self._assignment()]
 
-    def _pack(self) -> None:
-        """Queue the packing of the centres."""
-        self.memory.scan.pack(self.memory.current, self.memory.run_state)
+    def _packing(self) -> Stages:
+        """Return what queues the packing of the centres."""
+        memory, scan = self.memory, self.memory.scan
+        return [partial(scan.centers.pack, scan.fp16_rows, memory.current, memory.run_state)]
 
-    def _assign(self) -> None:
-        """Queue an assignment to centres that are packed."""
+    def _assignment(self) -> Stages:
+        """Return what queues an assignment to centres that are packed."""
         memory = self.memory
-        memory.scan.assign(
+        return memory.scan.stages(
             memory.current, memory.labels, memory.changed_rows, memory.changed_old,
             memory.run_state,
         )  # fmt: skip
@@ -255,7 +269,8 @@ class TensorRun:
     def accumulate(self) -> None:
         """Queue an assignment, and the moves of rows that changed from sum to sum."""
         self.assign()
-        self.move()
+        for queue in self._moves():
+            queue()
 
     def over(self, rows: Any, labels: torch.Tensor) -> TensorRun:
         """Return a run over other rows, at most as many, in the same memory but for labels."""
@@ -266,39 +281,38 @@ class TensorRun:
     def contribute(self, message: torch.Tensor) -> None:
         """Queue an iteration up to the message that other devices add up: always the same one."""
         self.assign()
-        self.updating.do(partial(self._write_message, message), self.rows.device)
+        self.updating.do(partial(self._message, message), self.rows.device)
 
-    def _write_message(self, message: torch.Tensor) -> None:
-        self.move()
-        queue_write_message(self.memory.sums, self.memory.run_state, message)
-
-    def move(self) -> None:
-        """Queue the moves of rows that were listed from sum to sum."""
+    def _message(self, message: torch.Tensor) -> Stages:
+        """Return what queues the moves and the message."""
         memory = self.memory
-        memory.cluster_sums.queue(
+        write = partial(queue_write_message, memory.sums, memory.run_state, message)
+        return [*self._moves(), write]
+
+    def _moves(self) -> Stages:
+        """Return what queues the moves of rows that were listed from sum to sum."""
+        memory = self.memory
+        return memory.cluster_sums.stages(
             self.rows, memory.labels, memory.changed_rows, memory.changed_old, memory.run_state,
             memory.sums,
         )  # fmt: skip
 
-    def update(self) -> None:
-        """Queue what follows an assignment: sums and centres."""
-        self.move()
+    def update(self) -> Stages:
+        """Return what queues what follows an assignment: sums and centres."""
         rows, memory, packing = self.rows, self.memory, NOT_PACKED
         if memory.packs_next:
             packing = memory.scan.centers.arguments(rows.fp16_rows)
-        queue_finish(memory.sums, rows.fixed_point_grid, memory, 1, packing, memory.limit)
+        grid, limit = rows.fixed_point_grid, memory.limit
+        return [*self._moves(), partial(queue_finish, memory.sums, grid, memory, 1, packing, limit)]
 
-    def _start(self) -> None:
-        """Queue an iteration from centres that are not packed."""
-        self._scan()
-        self.update()
+    def _start(self) -> Stages:
+        """Return what queues an iteration from centres that are not packed."""
+        return [*self._scan(), *self.update()]
 
-    def _iterate(self) -> None:
-        """Queue an iteration as those before it."""
-        if not self.memory.packs_next:
-            self._pack()
-        self._assign()
-        self.update()
+    def _iterate(self) -> Stages:
+        """Return what queues an iteration as those before it."""
+        packing = [] if self.memory.packs_next else self._packing()
+        return [*packing, *self._assignment(), *self.update()]
 
     def before(self, iteration: int) -> torch.Tensor:
         """Return the centres that rows were assigned to in an iteration."""

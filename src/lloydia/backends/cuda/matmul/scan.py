@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Protocol
 
 import torch
@@ -38,7 +40,7 @@ from lloydia.backends.cuda.protocols import Rows, WholeRows
 from lloydia.backends.cuda.rows.fp16_frame import NUMBERS
 from lloydia.backends.cuda.rows.fp16_rows import UNIT, Fp16Rows
 from lloydia.backends.cuda.runtime.launching import ceil_div, launch
-from lloydia.backends.cuda.runtime.relocation import Scratch, tensors_of
+from lloydia.backends.cuda.runtime.relocation import Scratch, Stages, tensors_of
 
 __all__ = ["TensorScan", "top_two"]
 
@@ -236,45 +238,45 @@ class TensorScan:
         Centres have shape (k, d), or (batch_size, k, d); labels and lists have room for all rows.
         """
         self.pack(centers, run_state)
-        self.assign(centers, labels, changed_rows, changed_old, run_state)
+        for queue in self.stages(centers, labels, changed_rows, changed_old, run_state):
+            queue()
 
     def pack(self, centers: torch.Tensor, run_state: torch.Tensor) -> None:
         """Queue the packing of `centers`, which all later stages read."""
         self.centers.pack(self.fp16_rows, centers, run_state)
 
-    def assign(
+    def stages(
         self,
         centers: torch.Tensor,
         labels: torch.Tensor,
         changed_rows: torch.Tensor,
         changed_old: torch.Tensor,
         run_state: torch.Tensor,
-    ) -> None:
-        """Queue one assignment, as :meth:`scan` does, to `centers` that are packed already."""
-        lists = (labels, changed_rows, changed_old)
-        self.score_and_certify(*lists, run_state)
+    ) -> Stages:
+        """Return what queues one assignment, as :meth:`scan` does, to centres that are packed."""
+        lists = (labels, changed_rows, changed_old, run_state)
+        first = self.certifying(*lists)
         if self.small:
-            recheck_all(self.rows, self.centers, self.ambiguous, *lists, run_state)
-            return
-        self.decide(
-            self.rows, centers, self.ambiguous, self.unresolved, self.candidates, *lists, run_state
+            return [*first, partial(recheck_all, self.rows, self.centers, self.ambiguous, *lists)]
+        last = self.rechecking(
+            self.rows, centers, self.ambiguous, self.unresolved, self.candidates, *lists
         )
+        return [*first, *last]
 
-    def score_and_certify(
+    def certifying(
         self,
         labels: torch.Tensor,
         changed_rows: torch.Tensor,
         changed_old: torch.Tensor,
         run_state: torch.Tensor,
-    ) -> None:
-        """Queue the scores and the certification, which lists the ambiguous rows.
+    ) -> Stages:
+        """Return what queues the scores and the certification, which lists the ambiguous rows.
 
         Unless `small`, candidates are searched as well.  The centres are those that are packed.
         """
-        self.score(run_state)
-        certify(self, labels, changed_rows, changed_old, run_state)
-        if not self.small:
-            self.nominate(run_state)
+        certified = partial(certify, self, labels, changed_rows, changed_old, run_state)
+        nominated = [] if self.small else [partial(self.nominate, run_state)]
+        return [self.scoring(run_state), certified, *nominated]
 
     def nominate(self, run_state: torch.Tensor) -> None:
         """Queue the search for candidates of the ambiguous rows."""
@@ -283,7 +285,7 @@ class TensorScan:
             run_state,
         )  # fmt: skip
 
-    def decide(
+    def rechecking(
         self,
         rows: Rows,
         centers: torch.Tensor,
@@ -294,34 +296,36 @@ class TensorScan:
         changed_rows: torch.Tensor,
         changed_old: torch.Tensor,
         run_state: torch.Tensor,
-    ) -> None:
-        """Queue the recheck of the ambiguous rows by D to their candidates; not where `small`.
+    ) -> Stages:
+        """Return what queues the recheck of the ambiguous rows by D; not where `small`.
 
         `rows` may be some rows only; then the lists and labels go by their numbers.
         """
-        lists = (labels, changed_rows, changed_old)
+        lists = (labels, changed_rows, changed_old, run_state)
         last = (self.centers, unresolved) if self.inline_exact else None
-        recheck_pairs(rows, centers, ambiguous, candidates, *lists, run_state, last)
+        pairs = partial(recheck_pairs, rows, centers, ambiguous, candidates, *lists, last)
         if self.inline_exact:
-            return
+            return [pairs]
         by_column = self.centers.columns.transpose(1, 2)[:, : self.centers.k]
-        self.recheck_exact(
-            rows.X, by_column, unresolved, run_state[N_UNRESOLVED.value :], *lists, run_state
-        )
+        count = run_state[N_UNRESOLVED.value :]
+        return [pairs, partial(self.recheck_exact, rows.X, by_column, unresolved, count, *lists)]
 
-    def score(self, run_state: torch.Tensor) -> None:
-        """Queue the first stage."""
-        fp16_rows, packed, cut, n = self.fp16_rows, self.centers, self.tiling, self.rows.n_samples
+    def scoring(self, run_state: torch.Tensor) -> Callable[[], None]:
+        """Return what queues the first stage."""
+        centers = self.fp16_rows, self.centers
         if self.first is Kernels.RESIDENT:
-            resident_scan(fp16_rows, packed, self.packed_scores, run_state)
-            return
+            return partial(resident_scan, *centers, self.packed_scores, run_state)
         if self.first is Kernels.HOPPER:
             # Imported late: other versions of Triton may lack what it imports.
             from lloydia.backends.cuda.matmul.hopper_scan import hopper_scan
 
-            hopper_scan(fp16_rows, packed, self.packed_scores, run_state)
-            return
+            return partial(hopper_scan, *centers, self.packed_scores, run_state)
         assert self.first in (Kernels.TILED, Kernels.WIDE), f"{self.first} has no launch here."
+        return partial(self._score_tiles, run_state)
+
+    def _score_tiles(self, run_state: torch.Tensor) -> None:
+        """Queue the first stage, by the kernel of this module."""
+        fp16_rows, packed, cut, n = self.fp16_rows, self.centers, self.tiling, self.rows.n_samples
         wide = fp16_rows.width > WIDEST_IN_REGISTERS
         launch(
             scan_kernel, (ceil_div(n, cut.rows), 1, self.rows.batch_size),

@@ -6,6 +6,8 @@ With other GPUs of the same host nothing of an iteration needs to be sent to the
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -16,6 +18,7 @@ from lloydia.backends.cuda.device_functions.run_state import ITERATION, STOPPED
 from lloydia.backends.cuda.protocols import Run
 from lloydia.backends.cuda.runtime.own_device import on_own_device
 from lloydia.backends.cuda.runtime.recording import Recording
+from lloydia.backends.cuda.runtime.relocation import Stages
 from lloydia.backends.cuda.update.all_reduce import COUNTS, queue_read_message
 from lloydia.backends.cuda.update.means import queue_finish
 from lloydia.backends.part import Step
@@ -109,11 +112,13 @@ class OwnRun:
 
     def finish(self) -> None:
         """Queue the end of an iteration: centres from the sums of all parts."""
-        self.concluding.do(self._conclude, self.device)
+        self.concluding.do(self._conclusion, self.device)
 
-    def _conclude(self) -> None:
-        queue_read_message(self.total, self.run.memory.run_state)
-        self._queue_finish(self.total_sums())
+    def _conclusion(self) -> Stages:
+        return [
+            partial(queue_read_message, self.total, self.run.memory.run_state),
+            partial(self._queue_finish, self.total_sums()),
+        ]
 
     def _queue_finish(self, sums: torch.Tensor) -> None:
         queue_finish(sums, self.data.fixed_point_grid, self.run.memory, batch_size=1)

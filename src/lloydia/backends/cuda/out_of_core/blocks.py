@@ -39,7 +39,8 @@ class Unrecorded:
 
     def do(self, work: Any, device: torch.device, buffer_map: Any = None) -> None:
         """Queue the work."""
-        work()
+        for queue in work():
+            queue()
 
 
 class Shared:
@@ -261,7 +262,7 @@ class Block:
 
     def record(self, key: Hashable, work: Callable[[], None]) -> None:
         """Queue work that in a run is always the same for a key."""
-        self.recordings.setdefault(key, Recording()).do(work, self.data.device)
+        self.recordings.setdefault(key, Recording()).do(lambda: [work], self.data.device)
 
 
 def shared_frame(data: Dataset) -> NDArray[np.float64]:

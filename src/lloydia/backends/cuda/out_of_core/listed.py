@@ -81,7 +81,8 @@ class Listed:
         memory = self.memory
         changed = memory.changed_rows, memory.changed_old
         self.scan.pack(memory.current, memory.run_state)
-        self.scan.score_and_certify(self.block.labels, *changed, memory.run_state)
+        for queue in self.scan.certifying(self.block.labels, *changed, memory.run_state):
+            queue()
 
     def rows(self) -> NDArray[np.int32]:
         """Wait for the lists; return the rows that changed, then the ambiguous ones."""
@@ -118,7 +119,9 @@ class Listed:
             candidates = self.candidates(where)
             unresolved = where[self.scan.unresolved[: self.n_unresolved].long()]
             rows = Picked(X, len(candidates))
-            self.scan.decide(rows, memory.current, ambiguous, unresolved, candidates, *lists)
+            some = ambiguous, unresolved, candidates
+            for queue in self.scan.rechecking(rows, memory.current, *some, *lists):
+                queue()
         fixed_point_grid = block.data.fixed_point_grid
         if fixed_point_grid.weights is not None:
             fixed_point_grid = replace(fixed_point_grid, weights=fixed_point_grid.weights[listed])

@@ -12,7 +12,7 @@ from lloydia.backends.cuda.rows.distances import own_distances
 from lloydia.backends.cuda.rows.totals import cost_limbs, join_cost
 from lloydia.backends.cuda.runtime.async_copy import AsyncCopy
 from lloydia.backends.cuda.runtime.launching import ceil_div
-from lloydia.backends.cuda.runtime.relocation import BufferMap, replay
+from lloydia.backends.cuda.runtime.relocation import BufferMap, Stages, replay
 
 __all__ = ["Ending"]
 
@@ -37,7 +37,7 @@ class Ending:
         D = torch.empty(self.n, dtype=torch.float64, device=rows.device)
         parts = [x for x in (labels, centers, found, D, rows.weights) if x is not None]
         buffer_map = BufferMap.of("ending", rows.X, more=(self.k, rows.weights is None))
-        work = partial(queue_ending, rows, labels, centers, found, D)
+        work = partial(stages_of_ending, rows, labels, centers, found, D)
         replay(work, rows.device, buffer_map.with_buffers(*parts))
         self.found = AsyncCopy(found)
 
@@ -49,15 +49,17 @@ class Ending:
         return int(np.count_nonzero(self.found.numpy()[LIMBS + 1 :].view(np.int32))) == self.k
 
 
-def queue_ending(
+def stages_of_ending(
     rows: WholeRows,
     labels: torch.Tensor,
     centers: torch.Tensor,
     found: torch.Tensor,
     D: torch.Tensor,
-) -> None:
-    """Queue the work of :class:`Ending`; `found` are zeros, `D` has room for each row."""
+) -> Stages:
+    """Return what queues an :class:`Ending`; `found` are zeros, `D` has room for each row."""
     largest = found[LIMBS : LIMBS + 1].view(torch.float64)
     seen = found[LIMBS + 1 :].view(torch.int32)[: len(centers)]
-    own_distances(rows, labels, centers, out=D, largest=largest, seen=seen)
-    cost_limbs(D, rows.weights, largest, found[:LIMBS], labels=labels, seen=seen)
+    return [
+        partial(own_distances, rows, labels, centers, out=D, largest=largest, seen=seen),
+        partial(cost_limbs, D, rows.weights, largest, found[:LIMBS], labels=labels, seen=seen),
+    ]

@@ -6,6 +6,7 @@ A row ``x'``, in the frame of :mod:`fp16_frame`, is stored as ``y = fl16(x')`` w
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property, lru_cache, partial
 from weakref import proxy
 
@@ -28,7 +29,7 @@ from lloydia.backends.cuda.rows.magnitudes import (
 from lloydia.backends.cuda.rows.totals import raise_to
 from lloydia.backends.cuda.runtime.arena import Arena, Offsets, offsets_of_parts
 from lloydia.backends.cuda.runtime.launching import EXACT, ceil_div, launch, next_power, processors
-from lloydia.backends.cuda.runtime.relocation import BufferMap, replay
+from lloydia.backends.cuda.runtime.relocation import BufferMap, Stages, replay
 
 __all__ = [
     "GROW",
@@ -235,22 +236,25 @@ class Fp16Rows:
         self.alignments: tuple[int, ...] = ()
         if memory is not None:
             self.memory = tuple(part[:n] for part in memory)
-        replay(partial(self._queue, bounds), rows.device, self._buffer_map(bounds))
+        replay(partial(self._stages, bounds), rows.device, self._buffer_map(bounds))
 
     def _buffer_map(self, bounds: torch.Tensor | None) -> BufferMap:
         """Return what the launches depend on."""
         buffer_map = BufferMap.of("fp16_rows", self.rows.X, self, more=(bounds is None,))
         return buffer_map if bounds is None else buffer_map.with_buffers(bounds)
 
-    def _queue(self, bounds: torch.Tensor | None) -> None:
-        """Queue the frames, the stored rows, and what follows from the rows' bounds."""
+    def _stages(self, bounds: torch.Tensor | None) -> Stages:
+        """Return what queues the frames, the stored rows, and what follows from their bounds."""
         rows = self.rows
-        queue_frame(rows, (self.numbers, self.origin, self.offsets), bounds)
-        self.store(bounds)
-        launch(reach_kernel, (1, 1, rows.batch_size), self.numbers, **EXACT)
+        out: list[Callable[[], None]] = [
+            partial(queue_frame, rows, (self.numbers, self.origin, self.offsets), bounds),
+            partial(self.store, bounds),
+            partial(launch, reach_kernel, (1, 1, rows.batch_size), self.numbers, **EXACT),
+        ]
         if self.measured:
             assert bounds is not None
-            queue_grid(rows, bounds, self.arena.grid)
+            out.append(partial(queue_grid, rows, bounds, self.arena.grid))
+        return out
 
     def fixed_point_grid(self, n_limbs: int) -> FixedPointGrid:
         """Return the grid, with this many limbs, of rows that were measured as they were stored."""

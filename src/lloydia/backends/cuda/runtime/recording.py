@@ -1,4 +1,4 @@
-"""Work that is queued repeatedly in the same memory: its launches are recorded once.
+"""StagedWork that is queued repeatedly in the same memory: its launches are recorded once.
 
 To launch a kernel by its name takes the host as long as a small kernel takes the device, since the
 types of all arguments are looked up.  So the first time work is done by name and its launches are
@@ -21,7 +21,7 @@ from lloydia.backends.cuda.runtime.launch_configs import (
     joined,
 )
 from lloydia.backends.cuda.runtime.launching import INTERPRETED, noting, stream_of
-from lloydia.backends.cuda.runtime.relocation import BufferMap, replay
+from lloydia.backends.cuda.runtime.relocation import BufferMap, StagedWork, replay
 
 __all__ = ["Recording"]
 
@@ -47,7 +47,7 @@ class Recording:
 
     def do(
         self,
-        work: Callable[[], None],
+        work: StagedWork,
         device: torch.device,
         buffer_map: Callable[[], BufferMap] | None = None,
         times: int = 1,
@@ -61,19 +61,21 @@ class Recording:
         if collected() is not None:
             # Its launches are the same each time: the first one has all their forms.
             if self.times == 0:
-                work()
+                for queue in work():
+                    queue()
             self.times += times
             return
         if INTERPRETED or not options.is_on("recorded_launches"):
-            for _ in range(times):
-                work()
+            for queue in [*work()] * times:
+                queue()
             self.times += times
             return
         if self.times == 0:
             # Stored only after all of it succeeded, so that nothing is launched twice.
             if buffer_map is None:
                 with noting() as launches:
-                    work()
+                    for queue in work():
+                        queue()
                 self.set(configs_of(launches))
             else:
                 self.set(replay(work, device, buffer_map()))

@@ -39,6 +39,8 @@ __all__ = [
     "Owner",
     "Relocation",
     "Scratch",
+    "StagedWork",
+    "Stages",
     "overlap",
     "replay",
     "replay_steps",
@@ -51,6 +53,12 @@ ZEROED_BYTES = 1 << 15
 # Relocations that are stored, and the addresses that each has the parameters of.
 MAX_RECORDED, MAX_ADDRESSES = 128, 8
 _recorded: dict[Hashable, Relocation] = {}
+
+# Functions that queue the kernels of some work, one after the other.
+Stages = Sequence[Callable[[], object]]
+# Returns them.  It is only called where no launches of the work are recorded, so that memory which
+# recorded launches have in another place is allocated only then.
+StagedWork = Callable[[], Stages]
 
 # Buffers, and those of them that begin with zeros.
 Scratch = tuple[Sequence[torch.Tensor], Sequence[torch.Tensor]]
@@ -222,7 +230,7 @@ def offsets_of(buffers: Sequence[torch.Tensor]) -> list[int]:
 
 
 def replay(
-    work: Callable[[], None], device: torch.device, buffer_map: BufferMap
+    work: StagedWork, device: torch.device, buffer_map: BufferMap
 ) -> LaunchConfigs | LaunchList:
     """Do work that launches kernels and nothing else: by recorded launches, if there are any.
 
@@ -235,13 +243,14 @@ def replay(
         found.queue(stream_of(device.index))
         return found
     with noting() as launches:
-        work()
+        for queue in work():
+            queue()
     record(key, launches, buffer_map, [(0, len(launches))])
     return configs_of(launches)
 
 
 def replay_steps(
-    works: Sequence[Callable[[], None]],
+    works: Sequence[StagedWork],
     device: torch.device,
     buffer_map: BufferMap,
     spans: Sequence[Span],
@@ -259,7 +268,8 @@ def replay_steps(
     each = []
     for work in works:
         with noting() as noted:
-            work()
+            for queue in work():
+                queue()
         each.append(noted)
     launches = [*chain(*each)]
     edges = [*accumulate(map(len, each), initial=0)]
@@ -269,14 +279,14 @@ def replay_steps(
 
 
 def replay_times(
-    works: Sequence[Sequence[Callable[[], None]]],
+    works: Sequence[StagedWork],
     times: Sequence[int],
     device: torch.device,
     buffer_map: BufferMap,
 ) -> None:
     """Do several works, one after the other, as :func:`replay` does, and each several times.
 
-    A work is some functions, which launch kernels.  The records do not depend on how often.
+    The records do not depend on how often.
     """
     key = key_of(buffer_map, device)
     recorded = recorded_for(key)
@@ -288,15 +298,16 @@ def replay_times(
         return
     each = []
     for work, count in zip(works, times):
+        stages = work()
         with noting() as launches:
-            for queue in work:
+            for queue in stages:
                 queue()
         each.append(launches)
         if launches and options.is_on("recorded_launches"):
             configs_of(launches).queue(stream_of(device.index), count - 1)
             continue
         for _ in range(count - 1):
-            for queue in work:
+            for queue in stages:
                 queue()
     edges = [*accumulate(map(len, each), initial=0)]
     record(key, [*chain(*each)], buffer_map, [*pairwise(edges)])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable
+from functools import partial
 
 import torch
 
@@ -161,12 +162,12 @@ class SeedingState:
         if self.pairs is not None:
             self._begin_pairs()
 
-        def work() -> None:
-            self._draw(fractions, rows, count, takes=True)
-            self.evaluation.evaluate(self, changes, count)
-            self._accept(changes, count)
-
-        return lambda: recording.do(work, self.rows.device)
+        stages = [
+            partial(self._draw, fractions, rows, count, takes=True),
+            partial(self.evaluation.evaluate, self, changes, count),
+            partial(self._accept, changes, count),
+        ]
+        return lambda: recording.do(lambda: stages, self.rows.device)
 
     def _begin_pairs(self) -> None:
         """Allocate what finding pairs needs."""

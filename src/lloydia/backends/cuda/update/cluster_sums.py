@@ -5,14 +5,14 @@ This is for more than 8 features and for batches; :func:`table_sums.has_table` c
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Protocol
 
 import torch
 
 from lloydia.backends.cuda.protocols import WholeRows
 from lloydia.backends.cuda.rows.fixed_point_grid import FixedPointGrid
-from lloydia.backends.cuda.runtime.relocation import Scratch
+from lloydia.backends.cuda.runtime.relocation import Scratch, Stages
 from lloydia.backends.cuda.update.sorted_sums import queue_sorted_sums
 from lloydia.backends.cuda.update.sorted_updates import SortedUpdates
 from lloydia.backends.cuda.update.table_sums import has_table, interpreter_table, queue_table
@@ -34,7 +34,7 @@ class ClusterSums:
     Parameters
     ----------
     rows : SummedRows
-        :meth:`queue` may be given other rows, with the same features and batch size, and no more.
+        :meth:`stages` may be given other rows, with the same features and batch size, and no more.
     k : int
     """
 
@@ -62,7 +62,7 @@ class ClusterSums:
             return [] if self.table is None else [self.table], ()
         return self.sorted_updates.memory
 
-    def queue(
+    def stages(
         self,
         rows: SummedRows,
         labels: torch.Tensor,
@@ -70,12 +70,13 @@ class ClusterSums:
         changed_old: torch.Tensor,
         run_state: torch.Tensor,
         sums: torch.Tensor,
-    ) -> None:
-        """Queue the moves of listed rows; other parameters are those of :func:`queue_table`."""
-        lists = labels, changed_rows, changed_old
+    ) -> Stages:
+        """Return what queues the moves of listed rows, by the parameters of :func:`queue_table`."""
+        X, grid, lists = rows.X, rows.fixed_point_grid, (labels, changed_rows, changed_old)
         if self.by_table(rows):
-            queue_table(rows.X, rows.fixed_point_grid, *lists, run_state, sums, self.table)
-            return
-        self.sorted_updates.sort(*lists, run_state)
-        # The host may have to wait for the grid: the device sorts meanwhile.
-        queue_sorted_sums(rows.X, rows.fixed_point_grid, self.sorted_updates, run_state, sums)
+            return [partial(queue_table, X, grid, *lists, run_state, sums, self.table)]
+        updates = self.sorted_updates
+        return [
+            partial(updates.sort, *lists, run_state),
+            partial(queue_sorted_sums, X, grid, updates, run_state, sums),
+        ]

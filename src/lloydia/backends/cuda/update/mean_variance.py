@@ -7,7 +7,8 @@ iterations that are queued beyond change nothing and take no time.
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Callable
+from functools import lru_cache, partial
 from itertools import accumulate
 
 import numpy as np
@@ -26,6 +27,7 @@ from lloydia.backends.cuda.rows.totals import cost_limbs, join_cost, largest_ter
 from lloydia.backends.cuda.run_kinds import run_kind
 from lloydia.backends.cuda.runtime.async_copy import AsyncCopy
 from lloydia.backends.cuda.runtime.launching import EXACT, launch
+from lloydia.backends.cuda.runtime.relocation import Stages
 from lloydia.backends.cuda.update.means import queue_finish
 from lloydia.exact import sums as exact
 
@@ -176,22 +178,26 @@ class MeanVariance:
         more = self.D, self.bounds, self.weights
         return [self.memory, *given, *(x for x in more if x is not None)]
 
-    def queue(self, rows: WholeRows) -> None:
-        """Queue the mean variance and the limit."""
+    def stages(self, rows: WholeRows) -> Stages:
+        """Return what queues the mean variance and the limit."""
         assert self.fixed_point_grid is not None
         found, bits = self.found, self.fixed_point_grid.grid.bits
         size = self.n_limbs * (self.d + 1)
         sums = self._part(6)[:size].view(1, self.n_limbs, 1, self.d + 1)
-        queue_gather(rows.X, self.fixed_point_grid, sums, self.bounds)
-        queue_finish(sums, self.fixed_point_grid, self, batch_size=1)
+        out: list[Callable[[], object]] = [
+            partial(queue_gather, rows.X, self.fixed_point_grid, sums, self.bounds),
+            partial(queue_finish, sums, self.fixed_point_grid, self, batch_size=1),
+        ]
         if self.D is None:
-            queue_low_cost(rows.X, None, self.current, self.weights, found)
+            out.append(partial(queue_low_cost, rows.X, None, self.current, self.weights, found))
         else:
             largest = found[TOTAL : TOTAL + 1].view(torch.float64)
-            own_distances(rows, None, self.current, out=self.D)
-            largest_term(self.D, self.weights, largest)
-            cost_limbs(self.D, self.weights, largest, found[:TOTAL])
-        self._queue_limit(bits)
+            out += [
+                partial(own_distances, rows, None, self.current, out=self.D),
+                partial(largest_term, self.D, self.weights, largest),
+                partial(cost_limbs, self.D, self.weights, largest, found[:TOTAL]),
+            ]
+        return [*out, partial(self._queue_limit, bits)]
 
     def _queue_limit(self, bits: int) -> None:
         tol, count = np.array([self.tol, self.divisor], dtype=np.float64).view(np.int64).tolist()

@@ -9,7 +9,6 @@ only where its canonical label is certain to stay.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Protocol
 
@@ -27,6 +26,7 @@ from lloydia.backends.cuda.protocols import IterationState
 from lloydia.backends.cuda.rows.fp16_rows import padded
 from lloydia.backends.cuda.runtime.devices import free_bytes
 from lloydia.backends.cuda.runtime.recording import Recording
+from lloydia.backends.cuda.runtime.relocation import StagedWork, Stages
 from lloydia.backends.cuda.update.cluster_sums import ClusterSums, SummedRows
 
 __all__ = ["ALGORITHM", "DISTANCES_OF_PRUNED", "Pruning"]
@@ -110,34 +110,35 @@ class Pruning:
         every = count * self.active_rows.numel()
         return self.iterating.times < self.renewed + TRIED or n_pruned * WORTH >= every
 
-    def iterate(self, memory: PrunedMemory, update: Callable[[], None], times: int) -> None:
+    def iterate(self, memory: PrunedMemory, update: StagedWork, times: int) -> None:
         """Queue iterations, which find their centres not packed and end with `update`."""
         if not self.bounds_valid:
             # Makes every row active.
             self.bounds[0].fill_(float("inf"))
             self.bounds[1].zero_()
             self.bounds_valid, self.renewed = True, self.iterating.times
-        work = partial(self._iterate, memory, update)
+        work = partial(self._iteration, memory, update)
         self.iterating.do(work, memory.rows.device, times=times)
 
-    def _iterate(self, memory: PrunedMemory, update: Callable[[], None]) -> None:
+    def _iteration(self, memory: PrunedMemory, update: StagedWork) -> Stages:
         rows, scan, run_state = memory.rows, memory.scan, memory.run_state
         fp16_rows, centers = scan.fp16_rows, scan.centers
-        lists = memory.labels, memory.changed_rows, memory.changed_old
-        scan.pack(memory.current, run_state)
-        queue_largest_moves(
-            memory.report, rows.n_features, fp16_rows.numbers, self.movements, self.largest,
-            run_state,
-        )  # fmt: skip
-        queue_prune(
-            fp16_rows, centers, memory.labels, self.movements, self.largest, self.bounds,
-            self.active_rows, run_state,
-        )  # fmt: skip
-        scan_active(scan, self.active_rows, run_state)
-        certify_active(scan, self.bounds, self.active_rows, *lists, run_state)
-        scan.nominate(run_state)
-        scan.decide(
-            rows, memory.current, scan.ambiguous, scan.unresolved, scan.candidates, *lists,
-            run_state,
-        )  # fmt: skip
-        update()
+        lists = memory.labels, memory.changed_rows, memory.changed_old, run_state
+        return [
+            partial(scan.pack, memory.current, run_state),
+            partial(
+                queue_largest_moves, memory.report, rows.n_features, fp16_rows.numbers,
+                self.movements, self.largest, run_state,
+            ),
+            partial(
+                queue_prune, fp16_rows, centers, memory.labels, self.movements, self.largest,
+                self.bounds, self.active_rows, run_state,
+            ),
+            partial(scan_active, scan, self.active_rows, run_state),
+            partial(certify_active, scan, self.bounds, self.active_rows, *lists),
+            partial(scan.nominate, run_state),
+            *scan.rechecking(
+                rows, memory.current, scan.ambiguous, scan.unresolved, scan.candidates, *lists
+            ),
+            *update(),
+        ]  # fmt: skip
