@@ -16,6 +16,7 @@ from lloydia.backends.cuda.dispatch import Kernels  # noqa: E402
 from lloydia.backends.cuda.matmul.packed_top_two import slots_of, unpacked  # noqa: E402
 from lloydia.backends.cuda.matmul.scan import TensorScan  # noqa: E402
 from lloydia.backends.cuda.placement import place_rows  # noqa: E402
+from lloydia.backends.cuda.protocols import LabelChanges  # noqa: E402
 from lloydia.backends.cuda.runtime.hopper import has_gluon  # noqa: E402
 from lloydia.exact.half_certificate import summation  # noqa: E402
 
@@ -59,7 +60,8 @@ def test_sampled_labels_are_nearest(n, d, k, dtype):
         torch.full((n,), -1, dtype=torch.int32, device="cuda") for _ in range(3)
     )
     run_state = torch.zeros(state.SIZE, dtype=torch.int32, device="cuda")
-    TensorScan(rows, k).scan(C, labels, changed_rows, changed_old, run_state)
+    changes = LabelChanges(labels, changed_rows, changed_old, run_state)
+    TensorScan(rows, k).scan(C, changes)
     assert int(run_state[state.N_CHANGED.value]) == n
     # Most rows lie between two centres or fewer, though these are crowded along a line.
     left = run_state[[state.N_UNRESOLVED.value, state.N_RECHECKED.value]]

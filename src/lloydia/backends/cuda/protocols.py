@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol, SupportsFloat
+from typing import Any, NamedTuple, Protocol, SupportsFloat
 
 import numpy as np
 import torch
@@ -14,6 +14,7 @@ from lloydia.exact import sums as exact
 __all__ = [
     "DataSetRows",
     "IterationState",
+    "LabelChanges",
     "Rows",
     "Run",
     "RunEnding",
@@ -98,6 +99,24 @@ class RunRows(DataSetRows, Protocol):
     def start_limit_bits(self) -> int: ...
     def take_bounds(self, found: NDArray[np.int64]) -> None:
         """Take the bounds that a run has found of the rows: shape (1, 2, d)."""
+
+
+class LabelChanges(NamedTuple):
+    """The labels of rows, and the list of those that an assignment changes.
+
+    Attributes
+    ----------
+    labels : int32 tensor of shape (n,), or (batch_size n,)
+    rows, old : int32 tensors of that shape
+        The first ``run_state[N_CHANGED]`` of an item are rows that changed, and their old labels.
+    run_state : int32 tensor
+        See :mod:`device_functions.run_state`.
+    """
+
+    labels: torch.Tensor
+    rows: torch.Tensor
+    old: torch.Tensor
+    run_state: torch.Tensor
 
 
 class IterationState(Protocol):

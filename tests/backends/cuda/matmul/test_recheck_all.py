@@ -12,6 +12,7 @@ from lloydia.backends.cuda.device_functions import run_state as state
 from lloydia.backends.cuda.dispatch import Kernels, Stage, Work, chosen
 from lloydia.backends.cuda.matmul import recheck_all as contests
 from lloydia.backends.cuda.matmul.recheck_all import recheck_all
+from lloydia.backends.cuda.protocols import LabelChanges
 from lloydia.backends.cuda.runtime.launching import place
 from lloydia.exact import distance
 from nasty import FLAVOURS, rows_of
@@ -47,7 +48,8 @@ class Contested:
             torch.as_tensor(x).to(device) for x in (ambiguous, labels, ambiguous - 1, ambiguous - 1)
         ]
         run_state_there = torch.as_tensor(run_state).to(device)
-        recheck_all(rows, columns_of(C), *tensors, run_state_there)
+        changes = LabelChanges(*tensors[1:], run_state_there)
+        recheck_all(rows, columns_of(C), tensors[0], changes)
         _, self.labels, changed, before = (x.cpu().numpy() for x in tensors)
         counts = run_state_there.cpu().numpy()
         self.rechecked = counts[:, state.N_RECHECKED.value]
@@ -111,7 +113,8 @@ def test_bfloat16_rows():
     there = SimpleNamespace(X=rows.to(device), n_samples=40, batch_size=1, device=device)
     ambiguous = torch.arange(40, dtype=torch.int32, device=device)
     spare = torch.empty_like(labels)
-    recheck_all(there, columns_of(C[None]), ambiguous, labels, spare, spare.clone(), run_state)
+    changes = LabelChanges(labels, spare, spare.clone(), run_state)
+    recheck_all(there, columns_of(C[None]), ambiguous, changes)
     np.testing.assert_array_equal(labels.cpu().numpy(), expected)
 
 

@@ -8,6 +8,7 @@ import torch
 
 from lloydia.backends.cuda.device_functions import run_state as state
 from lloydia.backends.cuda.matmul.recheck_exact import RecheckExact
+from lloydia.backends.cuda.protocols import LabelChanges
 from lloydia.backends.cuda.runtime.launching import place
 from lloydia.exact import distance
 from nasty import rows_of
@@ -27,7 +28,8 @@ def settled(X: np.ndarray, C: np.ndarray, listed: np.ndarray, by_column: bool) -
     recheck(
         torch.as_tensor(X).to(device), centers[None],
         torch.as_tensor(listed.astype(np.int32)).to(device),
-        run_state[state.N_AMBIGUOUS.value :], labels, changed_rows, changed_old, run_state,
+        run_state[state.N_AMBIGUOUS.value :],
+        LabelChanges(labels, changed_rows, changed_old, run_state),
     )  # fmt: skip
     assert int(run_state[state.N_RECHECKED.value]) == len(listed)
     assert int(recheck.tickets.abs().sum()) == 0

@@ -11,6 +11,7 @@ from lloydia.backends.cuda.dispatch import Kernels, Stage
 from lloydia.backends.cuda.matmul import scan as tensor_scan
 from lloydia.backends.cuda.matmul.scan import TensorScan
 from lloydia.backends.cuda.placement import place_rows
+from lloydia.backends.cuda.protocols import LabelChanges
 from lloydia.backends.cuda.rows.fp16_frame import RADIUS
 from lloydia.backends.cuda.rows.fp16_rows import LARGEST_RESIDUAL
 from lloydia.backends.cuda.runtime.launching import place
@@ -39,7 +40,9 @@ class Scanned:
         changed_rows, changed_old = (torch.empty_like(labels) for _ in range(2))
         run_state = torch.zeros(state.SIZE, dtype=torch.int32, device=device)
         centers = torch.as_tensor(C).to(device)
-        TensorScan(rows, len(C)).scan(centers, labels, changed_rows, changed_old, run_state)
+        TensorScan(rows, len(C)).scan(
+            centers, LabelChanges(labels, changed_rows, changed_old, run_state)
+        )
         self.labels = labels.cpu().numpy()
         counts = run_state.cpu().numpy()
         self.n_ambiguous, self.n_doubt2 = (
@@ -238,7 +241,8 @@ def test_a_halted_iteration_changes_nothing():
     run_state[state.STOPPED.value] = 1
     spare = torch.empty_like(labels)
     rows = place_rows(X, None, "cuda")
-    TensorScan(rows, 3).scan(torch.as_tensor(C).to(device), labels, spare, spare.clone(), run_state)
+    changes = LabelChanges(labels, spare, spare.clone(), run_state)
+    TensorScan(rows, 3).scan(torch.as_tensor(C).to(device), changes)
     assert (labels == -1).all()
     assert int(run_state.sum()) == 1
 

@@ -58,8 +58,8 @@ def scans(monkeypatch):
             found.append(was not in packings)
             packings.clear()
 
-    def compared(self, centers, *lists):
-        return [partial(compare, self, centers, lists[-1]), *stages(self, centers, *lists)]
+    def compared(self, centers, changes):
+        return [partial(compare, self, centers, changes.run_state), *stages(self, centers, changes)]
 
     monkeypatch.setattr(TensorScan, "stages", compared)
     monkeypatch.setattr(Fp16Centers, "pack", packed)

@@ -8,6 +8,7 @@ import torch
 
 from lloydia.backends.cuda.device_functions.run_state import N_CHANGED, SIZE
 from lloydia.backends.cuda.placement import place_rows
+from lloydia.backends.cuda.protocols import LabelChanges
 from lloydia.backends.cuda.rows.fixed_point_grid import FixedPointGrid, gather
 from lloydia.backends.cuda.runtime.launching import place
 from lloydia.backends.cuda.update.sorted_sums import queue_sorted_sums
@@ -47,7 +48,7 @@ def test_sums_follow_the_labels(flavour, dtype, weighted, n, k):
         listed[0, : len(changed)] = torch.from_numpy(changed)
         listed[1, : len(changed)] = torch.from_numpy(old[changed])
         labels = torch.from_numpy(new.copy()).to(device)
-        updates.sort(labels, *listed, run_state)
+        updates.sort(LabelChanges(labels, *listed, run_state))
         queue_sorted_sums(rows.X, fixed_point_grid, updates, run_state, totals)
         expected = sums.accumulate(limbs, new, k)
         assert np.array_equal(totals[0].cpu().numpy(), expected)

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from lloydia.backends.cuda.device_functions.run_state import N_CHANGED, SIZE
+from lloydia.backends.cuda.protocols import LabelChanges
 from lloydia.backends.cuda.runtime.launching import place
 from lloydia.backends.cuda.update.sorted_updates import HISTOGRAM_BINS, SortedUpdates
 
@@ -32,7 +33,7 @@ def test_entries_are_those_of_the_rows_by_cluster(n, k):
     leaves = (old.astype(np.int64) << 32 | ~np.arange(n) & 0xFFFFFFFF)[old >= 0]
     # Twice: what counts is ready again.
     for _ in range(2):
-        updates.sort(*put, run_state)
+        updates.sort(LabelChanges(*put, run_state))
         total = int(updates.totals[0])
         found = updates.sorted[:total].cpu().numpy()
         assert sorted(found.tolist()) == sorted([*joins.tolist(), *leaves.tolist()])

@@ -17,6 +17,7 @@ from lloydia.backends.cuda.device_functions.ptx.limb_overflow import overflow_pt
 from lloydia.backends.cuda.device_functions.ptx.shared_table import update_ptx
 from lloydia.backends.cuda.device_functions.run_state import N_CHANGED, SIZE, STOPPED
 from lloydia.backends.cuda.placement import place_rows
+from lloydia.backends.cuda.protocols import LabelChanges
 from lloydia.backends.cuda.rows.fixed_point_grid import FixedPointGrid
 from lloydia.backends.cuda.runtime.launching import INTERPRETED, place
 from lloydia.backends.cuda.update import table_sums
@@ -197,7 +198,8 @@ def moved(rows, fixed_point_grid, totals, new, old, rng, stopped=False):
     memory = interpreter_table(rows.device)
     if memory is not None:
         memory.fill_(-1)
-    queue_table(rows.X, fixed_point_grid, labels, *lists, run_state, totals, memory)
+    changes = LabelChanges(labels, *lists, run_state)
+    queue_table(rows.X, fixed_point_grid, changes, totals, memory)
     return totals[0].cpu().numpy()
 
 

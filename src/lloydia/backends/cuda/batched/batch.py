@@ -138,9 +138,7 @@ class Batch:
 
     def _scan(self) -> Stages:
         """Return what queues an assignment of all items; rows that change are listed."""
-        run = self.run
-        lists = run.labels, run.changed_rows, run.changed_old, run.run_state
-        return [partial(self.scan.scan, run.current, *lists)]
+        return [partial(self.scan.scan, self.run.current, self.run.changes)]
 
     def _scanning(self) -> BufferMap:
         """Return what the launches of an assignment depend on."""
@@ -164,9 +162,8 @@ class Batch:
     def _update(self) -> Stages:
         """Return what queues what follows it: sums and centres."""
         rows, run = self.rows, self.run
-        lists = run.labels, run.changed_rows, run.changed_old, run.run_state
         return [
-            *self.cluster_sums.stages(rows, *lists, run.sums),
+            *self.cluster_sums.stages(rows, run.changes, run.sums),
             partial(queue_finish, run.sums, rows.fixed_point_grid, run, rows.batch_size),
         ]
 

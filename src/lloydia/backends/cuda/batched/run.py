@@ -18,6 +18,7 @@ from lloydia.backends.cuda.device_functions.iteration_report import (
     RECHECKED,
 )
 from lloydia.backends.cuda.device_functions.run_state import SIZE, STOPPED
+from lloydia.backends.cuda.protocols import LabelChanges
 from lloydia.backends.cuda.runtime.async_copy import AsyncCopy
 
 __all__ = ["BatchRun", "BatchStatus"]
@@ -47,7 +48,7 @@ class BatchRun:
 
     Attributes
     ----------
-    labels, changed_rows, changed_old : int32 (batch_size * n,)
+    labels : int32 (batch_size * n,)
     current : (batch_size, k, d)
     history : (n_slots, batch_size, k, d)
     report : int64 (n_slots, batch_size, HEAD + k)
@@ -61,11 +62,12 @@ class BatchRun:
         self.current = torch.empty(shape, dtype=rows.wide, **new)
         self.history = torch.empty((n_slots, *shape), dtype=rows.wide, **new)
         self.labels = torch.full((total,), -1, **int32)
-        self.changed_rows, self.changed_old = (torch.empty(total, **int32) for _ in range(2))
         self.report = torch.zeros(
             (n_slots, rows.batch_size, HEAD.value + k), dtype=torch.int64, **new
         )
         self.run_state = torch.zeros(rows.batch_size * SIZE, **int32)
+        lists = [torch.empty(total, **int32) for _ in range(2)]
+        self.changes = LabelChanges(self.labels, *lists, self.run_state)
         self.copies: dict[int, AsyncCopy] = {}
         self.statuses: dict[int, BatchStatus] = {}
 
@@ -84,8 +86,7 @@ class BatchRun:
     @property
     def buffers(self) -> list[torch.Tensor]:
         """The memory, but for the sums."""
-        lists = self.labels, self.changed_rows, self.changed_old
-        return [self.current, self.history, *lists, self.report, self.run_state]
+        return [self.current, self.history, *self.changes, self.report]
 
     def slot(self, iteration: int) -> int:
         """Return where the centres and the reports of an iteration are."""

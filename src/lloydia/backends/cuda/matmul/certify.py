@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import torch
 import triton
 import triton.language as tl
 
@@ -18,6 +17,7 @@ from lloydia.backends.cuda.matmul.limits import limit_of
 from lloydia.backends.cuda.matmul.packed_top_two import slots_of, unpacked
 from lloydia.backends.cuda.matmul.row_lists import divide
 from lloydia.backends.cuda.matmul.scan_buffers import ScanBuffers
+from lloydia.backends.cuda.protocols import LabelChanges
 from lloydia.backends.cuda.rows.fp16_frame import NUMBERS, RADIUS
 from lloydia.backends.cuda.rows.fp16_rows import SHIFT
 from lloydia.backends.cuda.runtime.launching import ceil_div, launch
@@ -99,13 +99,7 @@ def certify_kernel(
     )  # fmt: skip
 
 
-def certify(
-    scan: ScanBuffers,
-    labels: torch.Tensor,
-    changed_rows: torch.Tensor,
-    changed_old: torch.Tensor,
-    run_state: torch.Tensor,
-) -> None:
+def certify(scan: ScanBuffers, changes: LabelChanges) -> None:
     """Queue the certification of the first stage's labels."""
     fp16_rows, centers, n = scan.fp16_rows, scan.centers, scan.rows.n_samples
     launch(
@@ -114,7 +108,7 @@ def certify(
         scan.best_score, scan.second_score, scan.found, centers.bound_coefficients, n, centers.size,
         slots_of(centers.size), fp16_rows.numbers, error_of_sums(fp16_rows.width),
         canonical_error(scan.rows.n_features),
-        labels, changed_rows, changed_old, scan.ambiguous, int(not scan.small),
-        scan.ambiguous if scan.small else scan.candidates, run_state, ROWS=CERTIFIED_ROWS,
+        changes.labels, changes.rows, changes.old, scan.ambiguous, int(not scan.small),
+        scan.ambiguous if scan.small else scan.candidates, changes.run_state, ROWS=CERTIFIED_ROWS,
         num_warps=4,
     )  # fmt: skip

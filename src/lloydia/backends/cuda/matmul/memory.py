@@ -12,7 +12,7 @@ from lloydia.backends.cuda.device_functions.iteration_report import HEAD
 from lloydia.backends.cuda.device_functions.run_state import SIZE
 from lloydia.backends.cuda.matmul.scan import RowsWithFp16, TensorScan
 from lloydia.backends.cuda.matmul.starting import Start, queue_start
-from lloydia.backends.cuda.protocols import RunRows
+from lloydia.backends.cuda.protocols import LabelChanges, RunRows
 from lloydia.backends.cuda.runtime.arena import Arena, Offsets, offsets_of_parts
 from lloydia.backends.cuda.runtime.async_copy import AsyncCopy
 from lloydia.backends.cuda.runtime.relocation import ZEROED_BYTES, Stages
@@ -83,8 +83,6 @@ class TensorMemory:
     ----------
     labels : int32 (n,)
         -1 before the first assignment.
-    changed_rows, changed_old : int32 (n,)
-        The rows that changed in an iteration, and their old labels.
     current : (k, d)
     history : (n_slots, k, d)
         The centres after iteration i in slot i modulo n_slots; those before the first in slot 0.
@@ -145,12 +143,10 @@ class TensorMemory:
         return [self.current, self.labels, self.arena.whole, *limit]
 
     @property
-    def changed_rows(self) -> torch.Tensor:
-        return self.arena.rows
-
-    @property
-    def changed_old(self) -> torch.Tensor:
-        return self.arena.old
+    def changes(self) -> LabelChanges:
+        """The labels, and the lists of rows that an assignment changes."""
+        arena = self.arena
+        return LabelChanges(self.labels, arena.rows, arena.old, arena.run_state)
 
     @property
     def history(self) -> torch.Tensor:

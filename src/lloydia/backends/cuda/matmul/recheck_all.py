@@ -28,7 +28,7 @@ from lloydia.backends.cuda.device_functions.run_state import (
 from lloydia.backends.cuda.matmul.fp16_centers import Fp16Centers
 from lloydia.backends.cuda.matmul.recheck_exact import LAST, canonical_nearest
 from lloydia.backends.cuda.matmul.row_lists import change
-from lloydia.backends.cuda.protocols import Rows
+from lloydia.backends.cuda.protocols import LabelChanges, Rows
 from lloydia.backends.cuda.rows.distances import columns_of
 from lloydia.backends.cuda.runtime.launching import EXACT, launch, next_power, processors
 
@@ -156,10 +156,7 @@ def recheck_all(
     rows: Rows,
     centers: Fp16Centers,
     ambiguous: torch.Tensor,
-    labels: torch.Tensor,
-    changed_rows: torch.Tensor,
-    changed_old: torch.Tensor,
-    run_state: torch.Tensor,
+    changes: LabelChanges,
 ) -> None:
     """Queue the recheck of the rows in `ambiguous` against the packed centres."""
     columns = next_power(centers.k, 32)
@@ -169,7 +166,7 @@ def recheck_all(
     launch(
         recheck_all_kernel, (programs, 1, rows.batch_size),
         rows.X, rows.n_samples, centers.columns, centers.size, centers.k, centers.columns.shape[1],
-        ambiguous, labels, changed_rows, changed_old, run_state,
+        ambiguous, *changes,
         ROWS=n_rows, COLUMNS=columns, LEVELS=LEVELS, num_warps=4, maxnreg=registers,
         **EXACT,
     )  # fmt: skip

@@ -19,6 +19,7 @@ from lloydia.backends.cuda.device_functions.run_state import (
     wait_for_previous_kernel,
 )
 from lloydia.backends.cuda.matmul.row_lists import relabel
+from lloydia.backends.cuda.protocols import LabelChanges
 from lloydia.backends.cuda.runtime.launching import EXACT, launch, processors
 
 __all__ = ["LAST", "RecheckExact", "canonical_nearest"]
@@ -183,10 +184,7 @@ class RecheckExact:
         centers: torch.Tensor,
         listed: torch.Tensor,
         count: torch.Tensor,
-        labels: torch.Tensor,
-        changed_rows: torch.Tensor,
-        changed_old: torch.Tensor,
-        run_state: torch.Tensor,
+        changes: LabelChanges,
     ) -> None:
         """Queue the recheck of the rows ``listed[:count]``; `count` is a view of the run state.
 
@@ -197,6 +195,6 @@ class RecheckExact:
         launch(
             recheck_exact_kernel, (self.n_programs, 1, self.batch_size),
             X, X.shape[-2], centers, k, d, *centers.stride(), listed, count,
-            self.least, self.label, self.tickets, labels, changed_rows, changed_old, run_state,
+            self.least, self.label, self.tickets, *changes,
             ROWS=ROWS_PER_PROGRAM, COLUMNS=COLUMNS, num_warps=4, **EXACT,
         )  # fmt: skip

@@ -30,7 +30,7 @@ from lloydia.backends.cuda.matmul.candidates import COUNT, NINE, RECORD, record_
 from lloydia.backends.cuda.matmul.fp16_centers import Fp16Centers
 from lloydia.backends.cuda.matmul.recheck_exact import LAST, canonical_nearest
 from lloydia.backends.cuda.matmul.row_lists import relabel
-from lloydia.backends.cuda.protocols import Rows
+from lloydia.backends.cuda.protocols import LabelChanges, Rows
 from lloydia.backends.cuda.rows.distances import levels, pair_distances
 from lloydia.backends.cuda.runtime.launching import EXACT, launch, next_power, processors
 
@@ -196,10 +196,7 @@ def recheck_pairs(
     centers: torch.Tensor,
     ambiguous: torch.Tensor,
     candidates: torch.Tensor,
-    labels: torch.Tensor,
-    changed_rows: torch.Tensor,
-    changed_old: torch.Tensor,
-    run_state: torch.Tensor,
+    changes: LabelChanges,
     last: tuple[Fp16Centers, torch.Tensor] | None = None,
 ) -> None:
     """Queue the recheck of the rows in `ambiguous` and of those that have records.
@@ -212,8 +209,7 @@ def recheck_pairs(
     packed, listed = last or (None, None)
     launch(
         recheck_pairs_kernel, (programs, 1, rows.batch_size),
-        rows.X, rows.n_samples, centers, k, d, ambiguous, candidates,
-        labels, changed_rows, changed_old, run_state,
+        rows.X, rows.n_samples, centers, k, d, ambiguous, candidates, *changes,
         packed and packed.columns, packed.size if packed else 0, listed,
         ROWS=ROWS, WIDE=next_power(NINE.value), LEVELS=min(levels(rows.X), RECHECK_LEVELS),
         BLOCK=min(FEATURES_PER_LOAD, next_power(d)), num_warps=4, **EXACT,

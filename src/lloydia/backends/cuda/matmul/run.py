@@ -159,13 +159,13 @@ class TensorRun:
                 self.updating.do(self.update, device, partial(update_buffers, self.memory))
                 self.starting = self.iterating = self.scanning.followed_by(self.updating)
         elif self.memory.packs_next and not self.packed:
-            self.starting.do(self._start, device)
+            self.starting.do(self._unpacked_iteration, device)
             left -= 1
         self.packed = self.memory.packs_next
         if self.may_prune and self.changed * ROWS_PER_CHANGE <= self.rows.n_samples:
             self.pruning, self.may_prune = Pruning.of(self.memory), False
         if self.pruning is None:
-            self.iterating.do(self._iterate, device, times=left)
+            self.iterating.do(self._iteration, device, times=left)
         else:
             self.pruning.iterate(self.memory, self.update, left)
         # The host reads the bounds while the device continues.
@@ -261,10 +261,7 @@ class TensorRun:
     def _assignment(self) -> Stages:
         """Return what queues an assignment to centres that are packed."""
         memory = self.memory
-        return memory.scan.stages(
-            memory.current, memory.labels, memory.changed_rows, memory.changed_old,
-            memory.run_state,
-        )  # fmt: skip
+        return memory.scan.stages(memory.current, memory.changes)
 
     def accumulate(self) -> None:
         """Queue an assignment, and the moves of rows that changed from sum to sum."""
@@ -292,10 +289,7 @@ class TensorRun:
     def _moves(self) -> Stages:
         """Return what queues the moves of rows that were listed from sum to sum."""
         memory = self.memory
-        return memory.cluster_sums.stages(
-            self.rows, memory.labels, memory.changed_rows, memory.changed_old, memory.run_state,
-            memory.sums,
-        )  # fmt: skip
+        return memory.cluster_sums.stages(self.rows, memory.changes, memory.sums)
 
     def update(self) -> Stages:
         """Return what queues what follows an assignment: sums and centres."""
@@ -305,11 +299,11 @@ class TensorRun:
         grid, limit = rows.fixed_point_grid, memory.limit
         return [*self._moves(), partial(queue_finish, memory.sums, grid, memory, 1, packing, limit)]
 
-    def _start(self) -> Stages:
+    def _unpacked_iteration(self) -> Stages:
         """Return what queues an iteration from centres that are not packed."""
         return [*self._scan(), *self.update()]
 
-    def _iterate(self) -> Stages:
+    def _iteration(self) -> Stages:
         """Return what queues an iteration as those before it."""
         packing = [] if self.memory.packs_next else self._packing()
         return [*packing, *self._assignment(), *self.update()]

@@ -36,7 +36,7 @@ from lloydia.backends.cuda.matmul.resident_scan import resident_scan
 from lloydia.backends.cuda.matmul.scan_buffers import Tiling
 from lloydia.backends.cuda.matmul.top_two import add_tile, begin, end
 from lloydia.backends.cuda.matmul.wide_scan import wide_top_two
-from lloydia.backends.cuda.protocols import Rows, WholeRows
+from lloydia.backends.cuda.protocols import LabelChanges, Rows, WholeRows
 from lloydia.backends.cuda.rows.fp16_frame import NUMBERS
 from lloydia.backends.cuda.rows.fp16_rows import UNIT, Fp16Rows
 from lloydia.backends.cuda.runtime.launching import ceil_div, launch
@@ -225,58 +225,34 @@ class TensorScan:
             zeros.append(self.recheck_exact.tickets)
         return parts, zeros
 
-    def scan(
-        self,
-        centers: torch.Tensor,
-        labels: torch.Tensor,
-        changed_rows: torch.Tensor,
-        changed_old: torch.Tensor,
-        run_state: torch.Tensor,
-    ) -> None:
+    def scan(self, centers: torch.Tensor, changes: LabelChanges) -> None:
         """Queue one assignment to `centers`, in the rows' ``wide`` type.
 
-        Centres have shape (k, d), or (batch_size, k, d); labels and lists have room for all rows.
+        Centres have shape (k, d), or (batch_size, k, d).
         """
-        self.pack(centers, run_state)
-        for queue in self.stages(centers, labels, changed_rows, changed_old, run_state):
+        self.pack(centers, changes.run_state)
+        for queue in self.stages(centers, changes):
             queue()
 
     def pack(self, centers: torch.Tensor, run_state: torch.Tensor) -> None:
         """Queue the packing of `centers`, which all later stages read."""
         self.centers.pack(self.fp16_rows, centers, run_state)
 
-    def stages(
-        self,
-        centers: torch.Tensor,
-        labels: torch.Tensor,
-        changed_rows: torch.Tensor,
-        changed_old: torch.Tensor,
-        run_state: torch.Tensor,
-    ) -> Stages:
+    def stages(self, centers: torch.Tensor, changes: LabelChanges) -> Stages:
         """Return what queues one assignment, as :meth:`scan` does, to centres that are packed."""
-        lists = (labels, changed_rows, changed_old, run_state)
-        first = self.certifying(*lists)
+        first = self.certifying(changes)
         if self.small:
-            return [*first, partial(recheck_all, self.rows, self.centers, self.ambiguous, *lists)]
-        last = self.rechecking(
-            self.rows, centers, self.ambiguous, self.unresolved, self.candidates, *lists
-        )
-        return [*first, *last]
+            return [*first, partial(recheck_all, self.rows, self.centers, self.ambiguous, changes)]
+        some = self.ambiguous, self.unresolved, self.candidates
+        return [*first, *self.rechecking(self.rows, centers, *some, changes)]
 
-    def certifying(
-        self,
-        labels: torch.Tensor,
-        changed_rows: torch.Tensor,
-        changed_old: torch.Tensor,
-        run_state: torch.Tensor,
-    ) -> Stages:
+    def certifying(self, changes: LabelChanges) -> Stages:
         """Return what queues the scores and the certification, which lists the ambiguous rows.
 
         Unless `small`, candidates are searched as well.  The centres are those that are packed.
         """
-        certified = partial(certify, self, labels, changed_rows, changed_old, run_state)
-        nominated = [] if self.small else [partial(self.nominate, run_state)]
-        return [self.scoring(run_state), certified, *nominated]
+        nominated = [] if self.small else [partial(self.nominate, changes.run_state)]
+        return [self.scoring(changes.run_state), partial(certify, self, changes), *nominated]
 
     def nominate(self, run_state: torch.Tensor) -> None:
         """Queue the search for candidates of the ambiguous rows."""
@@ -292,23 +268,19 @@ class TensorScan:
         ambiguous: torch.Tensor,
         unresolved: torch.Tensor,
         candidates: torch.Tensor,
-        labels: torch.Tensor,
-        changed_rows: torch.Tensor,
-        changed_old: torch.Tensor,
-        run_state: torch.Tensor,
+        changes: LabelChanges,
     ) -> Stages:
         """Return what queues the recheck of the ambiguous rows by D; not where `small`.
 
         `rows` may be some rows only; then the lists and labels go by their numbers.
         """
-        lists = (labels, changed_rows, changed_old, run_state)
         last = (self.centers, unresolved) if self.inline_exact else None
-        pairs = partial(recheck_pairs, rows, centers, ambiguous, candidates, *lists, last)
+        pairs = partial(recheck_pairs, rows, centers, ambiguous, candidates, changes, last)
         if self.inline_exact:
             return [pairs]
         by_column = self.centers.columns.transpose(1, 2)[:, : self.centers.k]
-        count = run_state[N_UNRESOLVED.value :]
-        return [pairs, partial(self.recheck_exact, rows.X, by_column, unresolved, count, *lists)]
+        count = changes.run_state[N_UNRESOLVED.value :]
+        return [pairs, partial(self.recheck_exact, rows.X, by_column, unresolved, count, changes)]
 
     def scoring(self, run_state: torch.Tensor) -> Callable[[], None]:
         """Return what queues the first stage."""

@@ -29,6 +29,7 @@ from lloydia.backends.cuda.out_of_core.blocks import Block, Shared
 from lloydia.backends.cuda.out_of_core.counted import queue_tally
 from lloydia.backends.cuda.out_of_core.gathered import Gathered
 from lloydia.backends.cuda.out_of_core.sending import Sender
+from lloydia.backends.cuda.protocols import LabelChanges
 from lloydia.backends.cuda.runtime.async_copy import AsyncCopy
 from lloydia.backends.cuda.update.sorted_sums import queue_sorted_sums
 
@@ -74,14 +75,13 @@ class Listed:
         self.scan.rows, self.scan.fp16_rows = block.data, block.data.fp16_rows
         block.record(("certify", id(memory)), self._certify)
         self.lists = AsyncCopy(
-            torch.cat([memory.run_state, memory.changed_rows, self.scan.ambiguous])
+            torch.cat([memory.run_state, memory.changes.rows, self.scan.ambiguous])
         )
 
     def _certify(self) -> None:
         memory = self.memory
-        changed = memory.changed_rows, memory.changed_old
         self.scan.pack(memory.current, memory.run_state)
-        for queue in self.scan.certifying(self.block.labels, *changed, memory.run_state):
+        for queue in self.scan.certifying(memory.changes._replace(labels=self.block.labels)):
             queue()
 
     def rows(self) -> NDArray[np.int32]:
@@ -102,30 +102,30 @@ class Listed:
         """
         memory, block, n_changed = self.memory, self.block, self.n_changed
         listed = torch.cat(
-            [memory.changed_rows[:n_changed], self.scan.ambiguous[: self.n_ambiguous]]
+            [memory.changes.rows[:n_changed], self.scan.ambiguous[: self.n_ambiguous]]
         ).long()
         places = torch.arange(len(listed), dtype=torch.int32, device=listed.device)
         where = torch.empty(block.data.n_samples, dtype=torch.int32, device=listed.device)
         where[listed] = places
         labels = block.labels[listed]
-        old = memory.changed_old.new_empty(len(listed))
-        old[:n_changed] = memory.changed_old[:n_changed]
-        lists = labels, places.clone(), old, memory.run_state
+        old = memory.changes.old.new_empty(len(listed))
+        old[:n_changed] = memory.changes.old[:n_changed]
+        changes = LabelChanges(labels, places.clone(), old, memory.run_state)
         # A copy begins at a multiple of 16 bytes; for other addresses kernels are compiled again.
         ambiguous = places[n_changed:].clone()
         if self.scan.small:
-            recheck_all(Picked(X, len(X)), self.scan.centers, ambiguous, *lists)
+            recheck_all(Picked(X, len(X)), self.scan.centers, ambiguous, changes)
         else:
             candidates = self.candidates(where)
             unresolved = where[self.scan.unresolved[: self.n_unresolved].long()]
             rows = Picked(X, len(candidates))
             some = ambiguous, unresolved, candidates
-            for queue in self.scan.rechecking(rows, memory.current, *some, *lists):
+            for queue in self.scan.rechecking(rows, memory.current, *some, changes):
                 queue()
         fixed_point_grid = block.data.fixed_point_grid
         if fixed_point_grid.weights is not None:
             fixed_point_grid = replace(fixed_point_grid, weights=fixed_point_grid.weights[listed])
-        memory.cluster_sums.sorted_updates.sort(*lists)
+        memory.cluster_sums.sorted_updates.sort(changes)
         queue_sorted_sums(
             X, fixed_point_grid, memory.cluster_sums.sorted_updates, memory.run_state, memory.sums
         )

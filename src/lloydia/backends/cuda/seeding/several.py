@@ -17,7 +17,7 @@ import triton.language as tl
 from lloydia.backends.cuda.device_functions.run_state import SIZE
 from lloydia.backends.cuda.low_dim.run import LowRun
 from lloydia.backends.cuda.matmul.scan import RowsWithFp16, TensorScan
-from lloydia.backends.cuda.protocols import RunRows
+from lloydia.backends.cuda.protocols import LabelChanges, RunRows
 from lloydia.backends.cuda.rows.distances import levels, pair_distances
 from lloydia.backends.cuda.rows.fixed_point_grid import FixedPointGrid
 from lloydia.backends.cuda.rows.totals import raise_to
@@ -68,8 +68,8 @@ def nearest_of(rows: SeededRows, centers: torch.Tensor) -> torch.Tensor | None:
     labels = torch.full((rows.n_samples,), -1, **new)
     # All rows change, and nothing reads the list of them.
     unread = torch.empty(rows.n_samples, **new)
-    run_state = torch.zeros(SIZE, **new)
-    TensorScan(rows, len(centers)).scan(centers, labels, unread, unread, run_state)
+    changes = LabelChanges(labels, unread, unread, torch.zeros(SIZE, **new))
+    TensorScan(rows, len(centers)).scan(centers, changes)
     return labels
 
 

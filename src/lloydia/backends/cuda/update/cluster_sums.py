@@ -10,7 +10,7 @@ from typing import Protocol
 
 import torch
 
-from lloydia.backends.cuda.protocols import WholeRows
+from lloydia.backends.cuda.protocols import LabelChanges, WholeRows
 from lloydia.backends.cuda.rows.fixed_point_grid import FixedPointGrid
 from lloydia.backends.cuda.runtime.relocation import Scratch, Stages
 from lloydia.backends.cuda.update.sorted_sums import queue_sorted_sums
@@ -62,21 +62,13 @@ class ClusterSums:
             return [] if self.table is None else [self.table], ()
         return self.sorted_updates.memory
 
-    def stages(
-        self,
-        rows: SummedRows,
-        labels: torch.Tensor,
-        changed_rows: torch.Tensor,
-        changed_old: torch.Tensor,
-        run_state: torch.Tensor,
-        sums: torch.Tensor,
-    ) -> Stages:
-        """Return what queues the moves of listed rows, by the parameters of :func:`queue_table`."""
-        X, grid, lists = rows.X, rows.fixed_point_grid, (labels, changed_rows, changed_old)
+    def stages(self, rows: SummedRows, changes: LabelChanges, sums: torch.Tensor) -> Stages:
+        """Return what queues the moves of rows that changed; see :func:`queue_table`."""
+        X, grid = rows.X, rows.fixed_point_grid
         if self.by_table(rows):
-            return [partial(queue_table, X, grid, *lists, run_state, sums, self.table)]
+            return [partial(queue_table, X, grid, changes, sums, self.table)]
         updates = self.sorted_updates
         return [
-            partial(updates.sort, *lists, run_state),
-            partial(queue_sorted_sums, X, grid, updates, run_state, sums),
+            partial(updates.sort, changes),
+            partial(queue_sorted_sums, X, grid, updates, changes.run_state, sums),
         ]

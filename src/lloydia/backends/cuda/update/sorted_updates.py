@@ -22,6 +22,7 @@ from lloydia.backends.cuda.device_functions.run_state import (
     programs_each,
     wait_for_previous_kernel,
 )
+from lloydia.backends.cuda.protocols import LabelChanges
 from lloydia.backends.cuda.runtime.launching import ceil_div, launch, processors
 from lloydia.backends.cuda.runtime.relocation import Scratch, tensors_of
 
@@ -268,19 +269,9 @@ class SortedUpdates:
         """All its memory, and which of it begins with zeros."""
         return tensors_of(self), [self.counts]
 
-    def sort(
-        self, labels: torch.Tensor, changed_rows: torch.Tensor, changed_old: torch.Tensor,
-        run_state: torch.Tensor,
-    ) -> None:  # fmt: skip
-        """Queue the sorting of the updates of the listed rows.
-
-        Parameters
-        ----------
-        labels : int32 tensor of shape (batch_size n,), IN
-        changed_rows, changed_old : int32 tensors of shape (batch_size n,), IN
-            ``run_state[N_CHANGED]`` rows, and their old labels.
-        run_state : int32 tensor, IN
-        """
+    def sort(self, changes: LabelChanges) -> None:
+        """Queue the sorting of the updates of the rows that changed."""
+        labels, changed_rows, changed_old, run_state = changes
         n, k, batch_size, bins = self.n, self.k, self.batch_size, self.bins
         grid = self.programs, 1, batch_size
         launch(

@@ -43,7 +43,7 @@ from lloydia.backends.cuda.device_functions.run_state import (
     wait_for_previous_kernel,
 )
 from lloydia.backends.cuda.dispatch import Kernels, Stage, Work, chosen
-from lloydia.backends.cuda.protocols import WholeRows
+from lloydia.backends.cuda.protocols import LabelChanges, WholeRows
 from lloydia.backends.cuda.rows.fixed_point_grid import FixedPointGrid
 from lloydia.backends.cuda.runtime.launching import EXACT, INTERPRETED, ceil_div, launch, processors
 from lloydia.backends.cuda.update.bank_swizzle import bank_swizzled, places_of
@@ -302,9 +302,8 @@ def options_of(table: Table, cut: Tiling, n_limbs: int) -> dict[str, Any]:
 
 
 def queue_table(
-    X: torch.Tensor, fixed_point_grid: FixedPointGrid, labels: torch.Tensor,
-    changed_rows: torch.Tensor, changed_old: torch.Tensor, run_state: torch.Tensor,
-    sums: torch.Tensor, memory: torch.Tensor | None,
+    X: torch.Tensor, fixed_point_grid: FixedPointGrid, changes: LabelChanges, sums: torch.Tensor,
+    memory: torch.Tensor | None,
 ) -> None:  # fmt: skip
     """Queue the moves of listed rows between sums, where :func:`has_table` allows it.
 
@@ -312,10 +311,7 @@ def queue_table(
     ----------
     X : tensor of shape (n, d), or (batch_size, n, d) for a batch, IN
     fixed_point_grid : FixedPointGrid
-    labels : int32 tensor of shape (batch_size n,), IN
-    changed_rows, changed_old : int32 tensors of shape (batch_size n,), IN
-        ``run_state[N_CHANGED]`` rows, and their old labels.
-    run_state : int32 tensor, IN
+    changes : LabelChanges, IN
     sums : int64 tensor of shape (batch_size, n_limbs, k, d + 1), IN and OUT
     memory : int32 tensor, or None
         What :func:`interpreter_table` returned.
@@ -330,7 +326,7 @@ def queue_table(
     most = programs_each(max(1, cut.resident * processors(X.device) // blocks), batch_size)
     launch(
         table_kernel, (min(most, ceil_div(n, WORTH.value)), blocks, batch_size),
-        X, n, d, fixed_point_grid.columns, labels, changed_rows, changed_old, run_state, sums, k,
+        X, n, d, fixed_point_grid.columns, *changes, sums, k,
         fixed_point_grid.grid.bits, memory, shared=table.shared(cut.resident),
         **options_of(table, cut, n_limbs),
     )  # fmt: skip

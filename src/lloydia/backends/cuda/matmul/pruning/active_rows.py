@@ -24,6 +24,7 @@ from lloydia.backends.cuda.matmul.pruning.bounds import above, below, shortfall
 from lloydia.backends.cuda.matmul.row_lists import divide
 from lloydia.backends.cuda.matmul.scan import top_two
 from lloydia.backends.cuda.matmul.scan_buffers import ScanBuffers
+from lloydia.backends.cuda.protocols import LabelChanges
 from lloydia.backends.cuda.rows.fp16_frame import RADIUS
 from lloydia.backends.cuda.rows.fp16_rows import SHIFT, UNIT
 from lloydia.backends.cuda.runtime.launching import ceil_div, launch, processors
@@ -169,9 +170,8 @@ def scan_active(scan: ScanBuffers, active_rows: torch.Tensor, run_state: torch.T
 
 
 def certify_active(
-    scan: ScanBuffers, bounds: torch.Tensor, active_rows: torch.Tensor, labels: torch.Tensor,
-    changed_rows: torch.Tensor, changed_old: torch.Tensor, run_state: torch.Tensor,
-) -> None:  # fmt: skip
+    scan: ScanBuffers, bounds: torch.Tensor, active_rows: torch.Tensor, changes: LabelChanges
+) -> None:
     """Queue the certification of these rows: labels and new bounds, or a place in `ambiguous`."""
     fp16_rows, centers, n = scan.fp16_rows, scan.centers, scan.rows.n_samples
     launch(
@@ -180,7 +180,8 @@ def certify_active(
         scan.best_score, scan.second_score, scan.found, fp16_rows.norm, fp16_rows.residual,
         centers.norm, centers.residual, centers.score_bias, centers.typical,
         centers.bound_coefficients, n, fp16_rows.numbers, error_of_sums(fp16_rows.width),
-        canonical_error(scan.rows.n_features), shortfall(fp16_rows.width), labels, changed_rows,
-        changed_old, scan.ambiguous, scan.candidates, bounds, active_rows, run_state,
+        canonical_error(scan.rows.n_features), shortfall(fp16_rows.width), changes.labels,
+        changes.rows, changes.old, scan.ambiguous, scan.candidates, bounds, active_rows,
+        changes.run_state,
         ROWS=CERTIFIED_ROWS, num_warps=4,
     )  # fmt: skip

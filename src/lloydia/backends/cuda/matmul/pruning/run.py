@@ -22,7 +22,7 @@ from lloydia.backends.cuda.matmul.pruning.largest_moves import (
 )
 from lloydia.backends.cuda.matmul.pruning.pruned_rows import queue_prune
 from lloydia.backends.cuda.matmul.scan import TensorScan
-from lloydia.backends.cuda.protocols import IterationState
+from lloydia.backends.cuda.protocols import IterationState, LabelChanges
 from lloydia.backends.cuda.rows.fp16_rows import padded
 from lloydia.backends.cuda.runtime.devices import free_bytes
 from lloydia.backends.cuda.runtime.recording import Recording
@@ -58,9 +58,7 @@ class PrunedMemory(IterationState, Protocol):
     @property
     def labels(self) -> torch.Tensor: ...
     @property
-    def changed_rows(self) -> torch.Tensor: ...
-    @property
-    def changed_old(self) -> torch.Tensor: ...
+    def changes(self) -> LabelChanges: ...
 
 
 class Pruning:
@@ -123,7 +121,7 @@ class Pruning:
     def _iteration(self, memory: PrunedMemory, update: StagedWork) -> Stages:
         rows, scan, run_state = memory.rows, memory.scan, memory.run_state
         fp16_rows, centers = scan.fp16_rows, scan.centers
-        lists = memory.labels, memory.changed_rows, memory.changed_old, run_state
+        some, changes = (scan.ambiguous, scan.unresolved, scan.candidates), memory.changes
         return [
             partial(scan.pack, memory.current, run_state),
             partial(
@@ -135,10 +133,8 @@ class Pruning:
                 self.bounds, self.active_rows, run_state,
             ),
             partial(scan_active, scan, self.active_rows, run_state),
-            partial(certify_active, scan, self.bounds, self.active_rows, *lists),
+            partial(certify_active, scan, self.bounds, self.active_rows, changes),
             partial(scan.nominate, run_state),
-            *scan.rechecking(
-                rows, memory.current, scan.ambiguous, scan.unresolved, scan.candidates, *lists
-            ),
+            *scan.rechecking(rows, memory.current, *some, changes),
             *update(),
         ]  # fmt: skip
