@@ -14,7 +14,7 @@ from numba import types
 from numba.extending import overload
 from numpy.typing import NDArray
 
-from lloydia.backends.cpu.rows.features import canonical_row, distance, load
+from lloydia.backends.cpu.rows.features import distance, load, nearest_center
 from lloydia.backends.cpu.runtime.compiled import (
     LEAN,
     kernel,
@@ -26,7 +26,6 @@ from lloydia.backends.cpu.runtime.compiled import (
 from lloydia.backends.cpu.runtime.counting import upto
 from lloydia.backends.cpu.scan.bounds import upper_bound
 from lloydia.backends.cpu.scan.centers import aligned
-from lloydia.backends.cpu.scan.nearest import two_nearest
 from lloydia.backends.cpu.scan.panels import collect, scores_of_one, store_bounds
 from lloydia.backends.cpu.scan.scores import (
     above,
@@ -121,7 +120,7 @@ def bound_rows(
     int
         Ambiguous rows.
     """
-    origin, scale, columns = centers.origin, centers.scale, centers.columns
+    origin, scale = centers.origin, centers.scale
     near, (low, high) = centers.errors.near, centers.errors.factors
     panels, half_squares, packed = centers.panels, centers.half_squares, centers.rows
     d, width = len(origin), len(half_squares)
@@ -168,11 +167,9 @@ def bound_rows(
             if not certain(best[p], second[p], errors[p], high_square[p], near):
                 rechecked += 1
                 load(X, i, x)
-                canonical_row(x, columns, D)
-                found, _ = two_nearest(D)
-                j = np.int64(found)
+                j, square = nearest_center(x, centers.columns, D)
                 second_bound = below(low_square[p], best[p], low, padding)
-                upper[i] = upper_bound(np.sqrt(D[j]) * padding[0], padding)
+                upper[i] = upper_bound(np.sqrt(square) * padding[0], padding)
             nearest[i] = stored_bound(second_bound, total_drift, padding)
             fresh[at + p] = j
     return rechecked

@@ -12,23 +12,26 @@ rows get their label from canonical D.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import NDArray
 
-from lloydia.backends.cpu.accelerated.yinyang_slots import TILE, Slots, fill, select
-from lloydia.backends.cpu.rows.features import canonical_row, load
-from lloydia.backends.cpu.runtime.compiled import LEAN, kernel, minimum, subroutine
+from lloydia.backends.cpu.accelerated.yinyang_slots import SLOT, TILE, fill, select
+from lloydia.backends.cpu.rows.features import load, nearest_center
+from lloydia.backends.cpu.runtime.compiled import LEAN, kernel, local, minimum, part, subroutine
+from lloydia.backends.cpu.runtime.counting import upto
 from lloydia.backends.cpu.scan.bounds import upper_bound
-from lloydia.backends.cpu.scan.nearest import two_nearest
 from lloydia.backends.cpu.scan.panels import best_of_all, best_of_one
 from lloydia.backends.cpu.scan.scores import above, below, certain, stored_bound
 from lloydia.backends.cpu.simd.microkernel_centers_in_lanes import LANES, LOWEST_SCORE, MR
 
 __all__ = ["scratch_for", "yinyang"]
 
+# Rows at most that are evaluated together, and the length of lists that go on to a multiple of MR.
+BLOCK = 128 * MR
+LISTED = BLOCK + MR
 
-@subroutine(**LEAN)
+
+@subroutine(inline="always")
 def fail(m, rows, pitch, base, bounds, gone, upper, padding, found, addresses):
     """List the slots whose bound of a group fails, and the addresses of their rows.
 
@@ -36,18 +39,18 @@ def fail(m, rows, pitch, base, bounds, gone, upper, padding, found, addresses):
     """
     grow, tiny = np.float32(1.0 + padding[1]), np.float32(padding[3])
     n = 0
-    for p in range(m):
+    for p in upto(m):
         i = np.uint64(rows[p])
         found[n] = p
         addresses[n] = base + p * pitch
         # Ding et al. 2015, group filter: u < l_G rules out all centres of G.
         n += not upper[i] * grow + tiny < bounds[i] - gone
-    for q in range(n, n + MR):
+    for q in upto(n, n + MR):
         addresses[q] = base
     return n
 
 
-@subroutine(**LEAN)
+@subroutine(inline="always")
 def scan_group(panels, half_squares, group, per_group, n, addresses, best, second, which):
     """Find the best two of a group, and the position of the best, for `n` rows by address."""
     d, width = panels.shape[1:]
@@ -55,10 +58,10 @@ def scan_group(panels, half_squares, group, per_group, n, addresses, best, secon
     every, start, ends = addresses.ctypes.data, panels.ctypes.data, half_squares.ctypes.data
     firsts, seconds, winners = best.ctypes.data, second.ctypes.data, which.ctypes.data
     first = group * per_group
-    for panel in range(first, minimum(first + per_group, len(panels))):
+    for panel in upto(first, minimum(first + per_group, len(panels))):
         vectors, half = start + panel * d * width * 4, ends + panel * width * 4
         at, anew = panel * width, panel == first
-        for q in range(0, n, MR):
+        for q in upto(0, n, MR):
             rows = every + q * 8
             a, b, c = firsts + q * 4, seconds + q * 4, winners + q * 4
             if width > LANES:
@@ -67,108 +70,93 @@ def scan_group(panels, half_squares, group, per_group, n, addresses, best, secon
                 best_of_one(rows, d, vectors, half, a, b, c, at, anew)
 
 
-@subroutine(**LEAN)
-def fold(n, found, best, second, winner, bound, slots, bounds, gone, factor, padding):
+@subroutine(inline="always")
+def fold(n, found, best, second, winner, rows, slots, bounds, gone, factor, padding):
     """Merge the scores of an evaluated group into the slots, and set its bounds.
 
     The bounds are on all centres of the group; :func:`write_labels` raises that of a group whose
     best centre is the new label.
     """
-    _, rows, low_square, _, _, _, first, runner, which, within = slots
-    for q in range(n):
-        bound[q] = stored_bound(
-            below(low_square[np.uint64(found[q])], best[q], factor, padding), gone, padding
-        )
-    for q in range(n):
-        p, b, s = np.uint64(found[q]), best[q], second[q]
-        bounds[np.uint64(rows[p])] = bound[q]
-        top = first[p]
+    for q in upto(n):
+        p, b, s = found[q], best[q], second[q]
+        slot = slots[p]
+        bounds[rows[p]] = stored_bound(below(slot.low_square, b, factor, padding), gone, padding)
+        top, runner = slot.best, slot.second
         better = b > top
         loser = top if better else b
-        runner_up = s if better else runner[p]
-        runner[p] = loser if loser > runner_up else runner_up
-        first[p] = b if better else top
-        which[p] = winner[q] if better else which[p]
-        within[p] = s if better else within[p]
+        runner_up = s if better else runner
+        slot.second = loser if loser > runner_up else runner_up
+        slot.best = b if better else top
+        slot.which = winner[q] if better else slot.which
+        slot.within = s if better else slot.within
 
 
-@subroutine(**LEAN)
-def write_labels(X, m, slots, centers, labels, upper, lower, drift, size, padding, x, D, fresh):
+@subroutine(inline="always")
+def write_labels(
+    X, m, rows, slots, centers, labels, upper, lower, drift, size, padding, x, D, fresh
+):  # fmt: skip
     """Write the labels of `m` slots, and set the bounds that depend on them.
 
     Returns the number of ambiguous rows.
     """
-    _, rows, low_square, high_square, errors, own, first, runner, which, within = slots
-    order, place, columns = centers.order, centers.place, centers.columns
+    order, place = centers.order, centers.place
     near, (low, high) = centers.errors.near, centers.errors.factors
     low, high = low * padding[0] / centers.scale, high * padding[0] / centers.scale
     rechecked = 0
-    for p in range(m):
-        i, a = rows[p], labels[rows[p]]
-        j = order[which[p]]
-        if certain(first[p], runner[p], errors[p], high_square[p], near):
-            u = np.float32(above(high_square[p], first[p], high, padding))
+    for p in upto(m):
+        slot = slots[p]
+        i, low_square, high_square = rows[p], slot.low_square, slot.high_square
+        a, nearest = labels[i], order[slot.which]
+        j = nearest
+        if certain(slot.best, slot.second, slot.error, high_square, near):
+            u = np.float32(above(high_square, slot.best, high, padding))
             upper[i] = u if j != a or u < upper[i] else upper[i]
         else:
             rechecked += 1
             load(X, i, x)
-            canonical_row(x, columns, D)
-            nearest, _ = two_nearest(D)
-            j = np.int64(nearest)
-            upper[i] = upper_bound(np.sqrt(D[j]) * padding[0], padding)
+            j, square = nearest_center(x, centers.columns, D)
+            upper[i] = upper_bound(np.sqrt(square) * padding[0], padding)
         fresh[p] = j
-        skipped = own[p] > np.float32(LOWEST_SCORE)
-        if order[which[p]] == j and not (j == a and skipped):
-            g = which[p] // size
+        skipped = slot.own > np.float32(LOWEST_SCORE)
+        if nearest == j and not (j == a and skipped):
+            g = slot.which // size
             lower[g, i] = stored_bound(
-                below(low_square[p], within[p], low, padding), drift[g], padding
+                below(low_square, slot.within, low, padding), drift[g], padding
             )
         if j != a and skipped:
             # The old label is now one of the others of its group, which was not evaluated.
             g = place[a] // size
-            bound = stored_bound(below(low_square[p], own[p], low, padding), drift[g], padding)
+            bound = stored_bound(below(low_square, slot.own, low, padding), drift[g], padding)
             lower[g, i] = np.float32(minimum(lower[g, i], bound))
     return rechecked
 
 
-@subroutine(**LEAN)
-def evaluate(m, slots, centers, upper, lower, drift, size, padding, lists):
+@subroutine(inline="always")
+def evaluate(m, rows, y, slots, centers, upper, lower, drift, size, padding, lists):
     """Evaluate the groups of `m` slots that their bounds do not rule out.
 
     Returns the number of distances.
     """
-    found, addresses, best, second, winner, bound = lists
-    rows, base, pitch = slots.rows, slots.y.ctypes.data, slots.y.shape[1] * 4
+    found, addresses, best, second, winner = lists
+    base, pitch = y.ctypes.data, y.shape[1] * 4
     panels, half_squares, k = centers.panels, centers.half_squares, len(centers.rows)
     per_group = size // panels.shape[2]
     factor = centers.errors.factors[0] * padding[0] / centers.scale
     evaluated = 0
-    for g in range(len(lower)):
+    for g in upto(len(lower)):
         bounds, gone = lower[g], drift[g]
         n = fail(m, rows, pitch, base, bounds, gone, upper, padding, found, addresses)
         if n:
             evaluated += n * minimum(size, k - g * size)
             scan_group(panels, half_squares, g, per_group, n, addresses, best, second, winner)
-            fold(n, found, best, second, winner, bound, slots, bounds, gone, factor, padding)
+            fold(n, found, best, second, winner, rows, slots, bounds, gone, factor, padding)
     return evaluated
 
 
-def scratch_for(d: int, k: int) -> tuple[Any, ...]:
+def scratch_for(d: int, k: int) -> tuple[NDArray, ...]:
     """Return the scratch of :func:`yinyang`."""
-    block = max(8, min(128, 262144 // d // MR)) * MR
-    slots = Slots(
-        np.empty((block, d), np.float32), np.empty(block, np.int64),
-        np.empty(block, np.float32), np.empty(block), np.empty(block),
-        np.empty(block, np.float32), np.empty(block, np.float32), np.empty(block, np.float32),
-        np.empty(block, np.int64), np.empty(block, np.float32),
-    )  # fmt: skip
-    lists = (
-        np.empty(block + MR, np.int64), np.empty(block + MR, np.int64),
-        np.empty(block + MR, np.float32), np.empty(block + MR, np.float32),
-        np.empty(block + MR, np.int32), np.empty(block, np.float32),
-    )  # fmt: skip
-    tile = np.empty(TILE, np.float32), np.empty(TILE, np.int64)
-    return slots, lists, *tile, np.empty(d), np.empty(k)
+    block = max(8, min(BLOCK // MR, 262144 // d // MR)) * MR
+    return np.empty((block, d), np.float32), np.empty(block, SLOT), np.empty(d), np.empty(k)
 
 
 @kernel(**LEAN)
@@ -199,13 +187,17 @@ def yinyang(
     -------
     n_rows, n_distances, n_rechecked : int
     """
-    slots, lists, lowest_bound, active, x, D = scratch
-    block = len(slots.rows)
+    y, slots, x, D = scratch
+    lowest_bound, active = local(np.float32, TILE), local(np.int64, TILE)
+    found, addresses = local(np.int32, LISTED), local(np.int64, LISTED)
+    best, second = local(np.float32, BLOCK), local(np.float32, BLOCK)
+    lists = found, addresses, best, second, local(np.int32, BLOCK)
+    block = len(slots)
     # Not literals, for whose types functions would be compiled again.
     none = n_rows = evaluated = rechecked = q = n_active = np.int64(0)
     at = start
     while True:
-        m = none
+        m, taken = none, part(rows, n_rows)
         while m < block and (q < n_active or at < stop):
             if q == n_active:
                 q, end = none, minimum(at + TILE, stop)
@@ -215,16 +207,17 @@ def yinyang(
                 at = end
             before = q
             q, m = fill(
-                X, active, lowest_bound, q, n_active, m, slots, labels, centers, upper, lower,
-                drift, size, padding, x,
+                X, active, lowest_bound, q, n_active, m, taken, y, slots, labels, centers, upper,
+                lower, drift, size, padding, x,
             )  # fmt: skip
             evaluated += q - before
         if m == 0:
             return n_rows, evaluated, rechecked
-        evaluated += evaluate(m, slots, centers, upper, lower, drift, size, padding, lists)
-        rechecked += write_labels(
-            X, m, slots, centers, labels, upper, lower, drift, size, padding, x, D, fresh[n_rows:]
+        evaluated += evaluate(
+            m, taken, y, slots, centers, upper, lower, drift, size, padding, lists
         )
-        for p in range(m):
-            rows[n_rows + p] = slots.rows[p]
+        rechecked += write_labels(
+            X, m, taken, slots, centers, labels, upper, lower, drift, size, padding, x, D,
+            part(fresh, n_rows),
+        )  # fmt: skip
         n_rows += m

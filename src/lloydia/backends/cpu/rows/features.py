@@ -9,7 +9,7 @@ from numba.extending import overload
 from lloydia.backends.cpu.runtime.compiled import LEAN, subroutine
 from lloydia.backends.cpu.runtime.counting import upto
 
-__all__ = ["EVERY", "canonical_row", "distance", "load"]
+__all__ = ["EVERY", "canonical_row", "distance", "load", "nearest_center"]
 
 # This list of rows means all rows.
 EVERY = np.empty(0, dtype=np.int64)
@@ -58,3 +58,22 @@ def canonical_row(x, columns, out):
         for j in upto(len(out)):
             difference = value - columns[f, j]
             out[j] += difference * difference
+
+
+@subroutine(**LEAN)
+def nearest_center(x, columns, D):
+    """Return the nearest centre of a row (d,) by canonical D, the first of equals, and its D.
+
+    `columns` (d, k) is feature-major, float64; `D` (k,) is scratch.
+    """
+    for j in upto(len(D)):
+        D[j] = 0.0
+    for f in upto(len(x)):
+        value = x[f]
+        for j in upto(len(D)):
+            difference = value - columns[f, j]
+            D[j] += difference * difference
+    nearest = 0
+    for j in upto(1, len(D)):
+        nearest = j if D[j] < D[nearest] else nearest
+    return nearest, D[nearest]

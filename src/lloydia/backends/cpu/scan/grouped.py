@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lloydia.backends.cpu.runtime.compiled import LEAN, kernel, maximum
+from lloydia.backends.cpu.runtime.counting import upto
 from lloydia.backends.cpu.scan.centers import aligned
 from lloydia.backends.cpu.simd.microkernel_centers_in_lanes import LANES, LOWEST_SCORE, NV
 from lloydia.exact import certificate
@@ -87,6 +88,8 @@ def arrange(centers: NDArray[np.float64], order: NDArray[np.int64], width: int) 
     origin, scale = certificate.frame(centers)
     panels = aligned((n_panels, d, width))
     half_squares = aligned((n_panels * width,))
+    # Where there is no centre.
+    panels[-1], half_squares[k:] = 0.0, LOWEST_SCORE
     rows = np.empty((k, d), dtype=np.float32)
     reach = _fill(centers, order, origin, scale, panels, half_squares, rows)
     place = np.empty_like(order)
@@ -110,12 +113,10 @@ def _fill(centers, order, origin, scale, panels, half_squares, rows):
     """Write panels, half_squares and rows; return the largest norm, rounded up."""
     k, d = centers.shape
     width = panels.shape[2]
-    panels[:] = np.float32(0.0)
-    half_squares[:] = np.float32(LOWEST_SCORE)
     largest = 0.0
-    for p in range(k):
+    for p in upto(k):
         square = 0.0
-        for f in range(d):
+        for f in upto(d):
             value = np.float32((centers[order[p], f] - origin[f]) * scale)
             panels[p // width, f, p % width] = value
             rows[p, f] = value

@@ -16,6 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 from lloydia.backends.cpu.runtime.compiled import LEAN, maximum, minimum, subroutine
+from lloydia.backends.cpu.runtime.counting import upto
 from lloydia.backends.cpu.scan.bounds import upper_bound
 from lloydia.backends.cpu.scan.nearest import near_error
 from lloydia.exact.certificate import FAR
@@ -30,7 +31,7 @@ def frame(x, origin, scale, panel, at, y, m):
     Returns ``|y|**2``, in float64, and the inner product with ``panel[at]``, in float32.
     """
     square, score = 0.0, np.float32(0.0)
-    for f in range(len(x)):
+    for f in upto(len(x)):
         value = np.float32((x[f] - origin[f]) * scale)
         y[m, f] = value
         square += np.float64(value) * np.float64(value)
