@@ -15,7 +15,6 @@ from lloydia.backends.cuda.device_functions.feature_loads import features
 from lloydia.backends.cuda.device_functions.iteration_report import CHANGED, EMPTY, HEAD
 from lloydia.backends.cuda.device_functions.lane_sums import add_limbs, shifts_of, zeros
 from lloydia.backends.cuda.device_functions.ptx.barrier import leave, resident, wait_for_all
-from lloydia.backends.cuda.device_functions.ptx.prefetch import prefetch
 from lloydia.backends.cuda.device_functions.run_state import ASSIGNED, ITERATION, STOPPED
 from lloydia.backends.cuda.protocols import WholeRows
 from lloydia.backends.cuda.rows.distinct import n_missing, see
@@ -92,10 +91,6 @@ def limbs_of(
     for block in range(tl.program_id(0), tl.cdiv(n, BLOCK), tl.num_programs(0)):
         rows = block * BLOCK + tl.arange(0, BLOCK)
         term = terms(X, rows, rows < n, labels, labelled, centers, weights, weighted, d)
-        after = tl.full((), BLOCK, tl.int64) * (block + 2 * tl.num_programs(0))
-        prefetch(X, after * d, n.to(tl.int64) * d, BLOCK * d)
-        if labelled != 0:
-            prefetch(labels, after, n.to(tl.int64), BLOCK)
         if seen is not None:
             # Not all programs, because they would write to the same few addresses at once.
             see(labels, rows, rows < tl.where(tl.program_id(0) < FIRST, n, 0), seen)

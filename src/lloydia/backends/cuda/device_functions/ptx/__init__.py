@@ -3,8 +3,8 @@
 A function takes the assembly if :data:`runtime.launching.COMPILED` is true, and the portable code
 of the same meaning otherwise.
 
-* :mod:`barrier`: all CTAs of a launch wait for each other; :mod:`prefetch`: loads into the L2
-  cache; :mod:`vector_loads`: loads of four numbers.
+* :mod:`barrier`: all CTAs of a launch wait for each other; :mod:`vector_loads`: loads of four
+  numbers.
 * :mod:`selection`: the least and the largest of three numbers, and numbers with names.
 * :mod:`shared_table`: a table of integers in shared memory; :mod:`limb_overflow`: what its limbs
   leave of a number; :mod:`warp_lists`: lists that each warp fills by itself.
