@@ -81,14 +81,6 @@ class Abilities(Protocol):
         """
         return False
 
-    def renew(self, X: Any) -> bool:
-        """Take these rows, without weights, in the place of the present ones, if possible.
-
-        Return whether it was.  What :meth:`labels` and :meth:`centers` returned may be overwritten
-        by the next run.
-        """
-        return False
-
     def seed_greedy(self, fractions: NDArray[np.float64]) -> NDArray[np.int64] | None:
         """Do what :func:`lloydia.seeding.plusplus.greedy` does, in one call; None if it cannot."""
         return None

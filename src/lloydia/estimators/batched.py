@@ -27,7 +27,7 @@ from lloydia.data.arrays import (
     home_of,
     on_host,
 )
-from lloydia.data.device_arrays import load_torch, n_distinct, on_gpu
+from lloydia.data.device_arrays import load_torch, n_distinct
 from lloydia.estimators.batch_arguments import check_batch, places_of, split, starts_of, states_of
 from lloydia.estimators.kmeans import KMeans
 from lloydia.estimators.starts import drawn_for, seed
@@ -205,29 +205,19 @@ class Batch:
         return sorted(left)
 
     def turns(self, left: Iterable[int]) -> Turns:
-        """Fit the members of `left`, reusing the engine of the previous member where possible."""
-        engine = None
+        """Fit the members of `left`, one after the other."""
         for b in left:
             with about(b):
                 weights = None if self.weights is None else self.weights[b]
                 rows = WeightedRows.of(self.X[b], weights)
                 rows.refuse_few(self.model.n_clusters)
-                engine = self._placed(rows, engine)
+                engine = rows.engine(self.model.device, self.model.n_threads)
                 start = self._start(b, there=False)
                 result = yield from self._fit(b, rows.weights, engine, start)
                 place = self.model.device, self.model.n_threads
                 put(self.centers, {b: result.centers})
                 put(self.labels, {b: rows.labels(result.labels, result.centers, *place)})
                 self._count(b, result)
-
-    def _placed(self, rows: WeightedRows, engine: Any) -> Any:
-        """Return an engine that holds a member's rows: on a GPU without weights, a reused one."""
-        X, model = rows.X, self.model
-        if on_gpu(X) and rows.weights is None:
-            if engine is not None and engine.renew(X):
-                return engine
-            rows = WeightedRows(X.clone(), None, None)
-        return rows.engine(model.device, model.n_threads)
 
     def _start(self, b: int, there: bool) -> Any:
         """Return a member's initial centres, or the `init` that makes them.

@@ -41,11 +41,10 @@ def run_batches(
     n_steps = estimator.max_iter * n // size
     limit = float(estimator.tol) * whole.mean_variance() if estimator.tol > 0 else None
     draw, smoothed = Draw(n, rows.weights), Smoothed(size / (n + 1))
-    centers, engine = Centers(values, np.zeros(estimator.n_clusters)), None
+    centers = Centers(values, np.zeros(estimator.n_clusters))
     for step in range(1, n_steps + 1):
         batch, before = rows_of(rows.X, draw.rows(state.random_sample(size))), centers.values
-        if engine is None or not engine.renew(batch):
-            engine = choose(estimator.device, batch, None, estimator.n_threads)
+        engine = choose(estimator.device, batch, None, estimator.n_threads)
         centers, inertia = do_step(estimator, engine, None, centers, state)
         inertia /= size
         if estimator.verbose:

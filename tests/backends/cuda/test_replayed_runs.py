@@ -93,35 +93,31 @@ def test_a_start_that_nobody_looked_at_is_refused(driver):
     assert driver.by_name == named
 
 
-def test_runs_over_rows_that_stay_or_are_replaced(driver):
-    first, second = torch.from_numpy(blobs(2 * N, D, "float32")).split(N)
-    named = []
+def test_a_run_after_an_assignment_over_the_same_rows(driver):
+    rows, named = torch.from_numpy(blobs(N, D, "float32")), []
+    start, own = rows[:K].numpy(), Reference(rows.numpy(), None)
     for _ in range(3):
-        engine, before = CUDA(first.clone(), None, "cuda"), driver.by_name
-        for rows in (first, second):
-            start, own = rows[:K].numpy(), Reference(rows.numpy(), None)
-            if rows is first:
-                # An assignment by itself; then iterations with the halves that are there.
-                engine.classify(start)
-                own.classify(start)
-                assert (on_host(engine.labels()) == own.labels()).all()
-            else:
-                engine.renew(rows)
-            assert fit(engine, start) == fit(own, start)
+        engine, before = CUDA(rows.clone(), None, "cuda"), driver.by_name
+        # An assignment by itself; then iterations with the halves that are there.
+        for one in (engine, own):
+            one.classify(start)
+        assert (on_host(engine.labels()) == own.labels()).all()
+        assert fit(engine, start) == fit(own, start)
         named.append(driver.by_name - before)
     # The second one is the first that guesses its grid.
     assert named[0] > 0
     assert named[2] == 0
 
 
-def test_a_run_begins_again_with_the_limit_of_the_one_before(driver):
-    parts = torch.from_numpy(blobs(2 * FEW, D, "float32")).split(FEW)
-    engine = CUDA(parts[0].clone(), None, "cuda")
-    for i, rows in enumerate(parts):
-        if i:
-            engine.renew(rows)
-        start, own = rows[:K].numpy(), Reference(rows.numpy(), None)
-        assert fit(engine, start, tol=1e-4) == fit(own, start, tol=1e-4)
+def test_a_recording_has_the_same_arguments_each_time(recorded):
+    rows = blobs(40, 10, "float32")
+    engine, own = CUDA(torch.from_numpy(rows), None, "cuda"), Reference(rows, None)
+    assert fit(engine, rows[:3].copy(), 6) == fit(own, rows[:3].copy(), 6)
+    again = [times for times in recorded.values() if len(times) > 1]
+    assert again
+    for first, *others in again:
+        assert first
+        assert all(each == first for each in others)
 
 
 def test_a_run_that_found_its_grid_goes_on_after_a_relocation(driver):
@@ -151,7 +147,7 @@ def test_a_tolerance_ends_runs_where_the_grid_is_found_guessed_and_guessed_wrong
     assert named[1] < named[0]
 
 
-# Those in which runs meet the records of others that relocated rows, or were renewed.
+# Those in which runs meet the records of others that relocated rows.
 @pytest.mark.parametrize("seed", [7, 12, 13, 14])
 def test_runs_of_all_kinds_one_after_the_other(driver, seed):
     draw = np.random.default_rng(seed)
@@ -161,16 +157,13 @@ def test_runs_of_all_kinds_one_after_the_other(driver, seed):
     engine, kept = None, []
     for _ in range(20 if d == 2 else 6):
         X, weights = blobs(FEW, d, dtype, seed=int(draw.integers(5))), None
-        kind, mode = draw.random(), draw.choice(["new", "new", "same", "renewed", "renewed"])
+        kind, new = draw.random(), draw.choice(5) != 2
         if kind < 0.25:
             X[3] *= 1e12 if kind < 0.15 else 2.0**-60
         elif kind < 0.4:
-            mode, weights = "new", weights_of("wide", FEW)
-        if mode == "new" or engine is None or engine.data.weights is not None:
+            new, weights = True, weights_of("wide", FEW)
+        if new or engine is None or engine.data.weights is not None:
             engine, rows = CUDA(torch.from_numpy(X.copy()), weights, "cuda"), X
-        elif mode == "renewed":
-            engine.renew(torch.from_numpy(X))
-            rows = X
         start, own = rows[:K].copy(), Reference(rows, weights)
         if draw.random() < 0.4:
             start[2] = 1e3

@@ -101,10 +101,6 @@ class Dataset:
         self.fp16_rows: Fp16Rows | None = None
         self.in_range = self.unchecked = False
         self._fixed_point_grid: FixedPointGrid | None = None
-        self.forget_measurements()
-
-    def forget_measurements(self) -> None:
-        """Forget what is known of the rows: they are others."""
         self._magnitudes: exact.Magnitudes | None = None
         self._grid: exact.Grid | None = None
         self.bounds: AsyncCopy | None = None
@@ -306,30 +302,6 @@ class Dataset:
 
     def positive_rows(self, count: int) -> NDArray[np.int64]:
         return positive_rows(self.seed_weights(), self.n_samples, count)
-
-    def renew(self, X: torch.Tensor) -> bool:
-        """Copy other rows, of the same shape and type, over those here, which have no weights.
-
-        With more than 8 features, what is known of the rows is computed again in the same memory,
-        to which recorded launches refer.  Returns whether that was possible.
-        """
-        self.X.copy_(X)
-        variance, self.unchecked = self.variance, False
-        self.forget_measurements()
-        if not self.kind.restarts:
-            return False
-        self.set_grid(self.magnitudes())
-        if self._fixed_point_grid is not None:
-            self._fixed_point_grid = self._fixed_point_grid.renewed(self, self.grid)
-        if self.fp16_rows is not None:
-            self.fp16_rows.renew(self)
-        if variance is None:
-            return True
-        if variance.n_limbs != self.grid.n_limbs:
-            return False
-        variance.renew(self.fixed_point_grid)
-        self.variance = variance
-        return True
 
 
 def is_limited(tolerance: float, k: int) -> bool:

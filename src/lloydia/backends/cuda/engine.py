@@ -19,7 +19,7 @@ from lloydia.backends.cuda.matmul.pruning.run import ALGORITHM
 from lloydia.backends.cuda.placement import place_rows
 from lloydia.backends.cuda.protocols import Run
 from lloydia.backends.cuda.rows.distances import distances, own_distances
-from lloydia.backends.cuda.run_setup import build, recorded_facts, request_run
+from lloydia.backends.cuda.run_setup import build, request_run
 from lloydia.backends.cuda.runtime.forms import at_first
 from lloydia.backends.cuda.runtime.launching import INTERPRETED
 from lloydia.backends.cuda.runtime.own_device import current, on
@@ -74,9 +74,6 @@ class CUDA(Seeded, Engine):
         self.n_samples, self.n_features = data.n_samples, data.n_features
         self.counters = Counters()
         self._iterations: Iterations | None = None
-        # Whether the rows were replaced since the last run, and what its recordings depend on then.
-        self._renewed = False
-        self._recorded: tuple | None = None
 
     @property
     def iterations(self) -> Iterations:
@@ -135,25 +132,6 @@ class CUDA(Seeded, Engine):
             self.data.magnitudes()  # refuses NaN
             return float(self.data.queue_variance(self.tolerance))
 
-    def renew(self, X: Any) -> bool:
-        """Copy other rows on a GPU, of the same shape, over those that are here; none is weighted.
-
-        The next run may use the memory of the last one and what it recorded: what
-        :meth:`labels` and :meth:`centers` returned is overwritten then.
-        """
-        if not isinstance(X, torch.Tensor) or X.shape != self.data.X.shape:
-            return False
-        its = self._iterations
-        with current(self.device):
-            if not self.data.kind.restarts:
-                self._iterations = None
-            elif its is not None and not self._renewed:
-                self._recorded = recorded_facts(self.data, its.request)
-            if not self.data.renew(X):
-                self._recorded = None
-        self._renewed = self.data.kind.restarts
-        return True
-
     def subset(self, rows: NDArray[np.int64], weights: NDArray[np.float64]) -> CUDA:
         with current(self.device):
             chosen = self.data.X[torch.as_tensor(rows, device=self.device)]
@@ -182,11 +160,6 @@ class CUDA(Seeded, Engine):
         with current(self.device):
             self.seeder.forget_seeds()
             request = request_run(self.data, settings, self.tolerance)
-            renewed, self._renewed = self._renewed, False
-            if renewed and self._recorded == recorded_facts(self.data, request):
-                if self.iterations.restart(request):
-                    return
-            self._recorded = None
             self._iterations = None  # Its memory is for the next one.
             run, self.lag = build(self.data, request)
             self._iterations = Iterations(self.data, request, run, self.lag, self.counters)

@@ -76,17 +76,6 @@ class Iterations:
         self.used: torch.Tensor = run.memory.current
         self.ending: RunEnding | None = None
 
-    def restart(self, request: RunRequest) -> bool:
-        """Begin again with other rows, in the memory of the run and by what it has recorded.
-
-        Returns whether the run can do so.
-        """
-        if not self.run.restart(request.centers, request.tolerance):
-            return False
-        self.queued = self.launched = self.reported = self.pruned = 0
-        self._take(request, self.run, self.lag)
-        return True
-
     def check(self) -> None:
         """Look at what the run has found of its rows; where its grid is another, begin again."""
         request = run_setup.check(self.data, self.request, self.run)

@@ -215,9 +215,6 @@ class Run(Protocol):
         Waits for what the run found of its rows, if it did, and hands it to them.
         """
 
-    def restart(self, centers: NDArray | torch.Tensor, tolerance: float) -> bool:
-        """Begin with other rows, in the same memory; return whether that is done."""
-
     def repeat(self, work: tuple) -> None:
         """Queue the work of another run, from the start on."""
 

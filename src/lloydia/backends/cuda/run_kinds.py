@@ -22,8 +22,6 @@ class RunKind:
         scores are float32 numbers, and need a frame.
     measures : bool
         Whether its first launch measures the rows and the start, so that nothing is guessed.
-    restarts : bool
-        Whether a run can begin again with other rows, in the same memory.
     in_batches : bool
         Whether it runs over many data sets at once.
     bytes_per_row : int
@@ -35,7 +33,6 @@ class RunKind:
     max_features: int | None
     stores_fp16: bool
     measures: bool
-    restarts: bool
     in_batches: bool
     bytes_per_row: int
 
@@ -50,7 +47,6 @@ LOW_DIM = RunKind(
     max_features=8,
     stores_fp16=False,
     measures=True,
-    restarts=False,
     in_batches=False,
     bytes_per_row=28,
 )
@@ -59,7 +55,6 @@ MATMUL = RunKind(
     max_features=None,
     stores_fp16=True,
     measures=False,
-    restarts=True,
     in_batches=True,
     bytes_per_row=72,
 )

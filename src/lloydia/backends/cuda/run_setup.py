@@ -94,12 +94,6 @@ def guesses(data: Dataset) -> bool:
     return stores and unknown and data.limbs_before is not None
 
 
-def recorded_facts(data: Dataset, request: RunRequest) -> tuple:
-    """Return what the recordings of a run depend on, but for addresses and the rows' shape."""
-    grid = data.grid
-    return request.k, request.empty_stops, request.limited, grid.bits, grid.n_limbs, grid.recover
-
-
 # -- the run ---------------------------------------------------------------------------------------
 
 

@@ -225,60 +225,14 @@ def test_whether_every_cluster_has_a_row_is_known_without_counting(where):
     assert not run_iterations(engine, far, max_iter=50, **options).full
 
 
-def test_a_recording_holds_for_the_rows_that_replace_others(recorded):
-    """All that is queued in it has the same arguments each time, addresses included."""
-    # Alike, but for the numbers that go with each.
-    X = np.stack([blobs(40, 10, "float32", seed=b) * (1 + b / 16) + b for b in range(3)])
-    engine = choose("cuda", X[0], None, None)
-    options = {"algorithm": "lloyd", "rule": stopping.Labels(), "empty": "relocate", "max_iter": 2}
-    grids = set()
-    for b, rows in enumerate(X):
-        if b:
-            engine.renew(torch.as_tensor(rows))
-        result = run_iterations(engine, rows[:3], **options)
-        grids.add(tuple(engine.data.grid.exponents))
-        one = KMeans(3, init=rows[:3], max_iter=2, tol=0, device="reference").fit(rows)
-        assert on_host(result.centers).tobytes() == one.cluster_centers_.tobytes()
-        assert (on_host(result.labels) == one.labels_).all()
-        assert result.inertia == one.inertia_
-    assert len(grids) > 1
-    # The first update, assignments (the first, and those at the ends), and whole iterations.
-    update, scan, iteration = sorted(recorded.values(), key=len)
-    assert [len(update), len(scan), len(iteration)] == [1, 4, 5]
-    for times in recorded.values():
-        assert len(times[0]) > 1
-        assert all(again == times[0] for again in times)
-    assert iteration[0] == scan[0] + update[0]
-
-
-@pytest.mark.parametrize("d", [2, 10])
-def test_rows_that_need_another_grid_replace_others(d):
-    X = np.stack([blobs(24, d, "float32", seed=b) for b in range(3)])
-    X[1, 5] = 2.0**-60
-    engine = choose("cuda", X[0], None, None)
-    options = {"algorithm": "lloyd", "rule": stopping.Labels(), "empty": "relocate", "max_iter": 2}
-    limbs = []
-    for b, rows in enumerate(X):
-        if b:
-            engine.renew(torch.as_tensor(rows))
-        result = run_iterations(engine, rows[:3], **options)
-        one = KMeans(3, init=rows[:3], max_iter=2, tol=0, device="reference").fit(rows)
-        assert on_host(result.centers).tobytes() == one.cluster_centers_.tobytes()
-        assert result.inertia == one.inertia_
-        limbs.append(engine.data.grid.n_limbs)
-    assert limbs[0] == limbs[2] < limbs[1]
-
-
 def test_a_run_that_begins_again_knows_nothing_of_the_last_ones_end():
-    X = np.stack([blobs(24, 10, "float32", seed=b) for b in range(2)])
-    engine = choose("cuda", X[0], None, None)
+    X = blobs(24, 10, "float32", seed=0)
+    engine, fresh = (choose("cuda", X, None, None) for _ in range(2))
     run_iterations(
-        engine, X[0, :3], algorithm="lloyd", rule=stopping.Labels(), empty="relocate", max_iter=2
+        engine, X[:3], algorithm="lloyd", rule=stopping.Labels(), empty="relocate", max_iter=2
     )
-    engine.renew(torch.as_tensor(X[1]))
-    engine.classify(X[1, :3])
-    fresh = choose("cuda", X[1], None, None)
-    fresh.classify(X[1, :3])
+    engine.classify(X[3:6])
+    fresh.classify(X[3:6])
     assert float(engine.inertia()) == float(fresh.inertia())
 
 

@@ -192,10 +192,6 @@ class LowRun:
         """What was queued."""
         return self.reports.last, self.launched
 
-    def restart(self, centers: NDArray | torch.Tensor, tolerance: float) -> bool:
-        """Return False: over few features another run is made in less time."""
-        return False
-
     def repeat(self, work: tuple) -> None:
         """Queue what another run has queued."""
         self.reports.last, (n_iterations, assigns, inertia) = work

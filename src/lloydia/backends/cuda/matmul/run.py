@@ -96,7 +96,8 @@ class TensorRun:
         self.ending: Ending | None = None
         self.packed, self.queued_with_start, self.last, self.tolerance = False, 0, 0, NEVER
         self.pruning: Pruning | None = None
-        self.may_prune, self.changed = False, rows.n_samples
+        self.may_prune = chosen(Stage.PRUNING, self.work).kernels is Kernels.BOUNDS
+        self.changed = rows.n_samples
 
     @cached_property
     def reports(self) -> Reports:
@@ -114,9 +115,7 @@ class TensorRun:
         tolerance : float
             As of an engine.
         """
-        self.packed, self.queued_with_start, self.last, self.tolerance = False, 0, 0, tolerance
-        self._score_all()
-        rows = self.rows
+        self.tolerance, rows = tolerance, self.rows
         if isinstance(centers, torch.Tensor):
             start = Start(centers, rows.measured)
             assert start.bounds is not None
@@ -129,17 +128,6 @@ class TensorRun:
             put(centers, start.centers)
         work = partial(self.memory.beginning, start)
         replay(work, rows.device, start_buffers(self.memory, start))
-
-    def restart(self, centers: NDArray | torch.Tensor, tolerance: float = NEVER) -> bool:
-        """Make this the state before the first iteration from other centres, of other rows."""
-        self.begin(centers, tolerance)
-        # They are apart where their shape was not known.
-        self.memory.sums.zero_()
-        self.ending = None
-        self.reports.forget()
-        # It is found again where recordings look for it.
-        self.rows.limit(tolerance, self.memory.shape[1])
-        return True
 
     def launch(self, first: int, last: int, ends: bool) -> None:
         """Queue the iterations `first` to `last`, and with `ends` the end of the run."""
@@ -175,12 +163,6 @@ class TensorRun:
             # Queued before the copy, which would delay it.
             self.end()
             self.reports.send()
-
-    def _score_all(self) -> None:
-        """Score all rows from here on, until bounds are tried again."""
-        self.pruning = None
-        bounds = chosen(Stage.PRUNING, self.work).kernels is Kernels.BOUNDS
-        self.may_prune, self.changed = bounds, self.rows.n_samples
 
     def _forget_bounds(self) -> None:
         """Mark the bounds as invalid for the labels and centres of the next iteration."""

@@ -7,7 +7,7 @@ there are replicas of the sums, which :mod:`update.means` adds.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -97,11 +97,6 @@ class FixedPointGrid:
         if weights is not None:
             scaled = torch.ldexp(weights, torch.tensor(-grid.weight_exponent, device=rows.device))
         return cls(grid, there, scaled)
-
-    def renewed(self, rows: DataSetRows, grid: exact.Grid) -> FixedPointGrid:
-        """Return another grid, without weights, in the memory of this one."""
-        self.numbers.copy_(FixedPointGrid.of(rows, grid, None).numbers)
-        return replace(self, grid=grid)
 
 
 def replicas(n: int, k: int) -> int:

@@ -53,8 +53,6 @@ ROUNDING = tl.constexpr(2.0**-23)
 # multiprocessor, for float64 rows and for others.
 TILE, STAGES = 2048, 3
 DOUBLE_RESIDENT, RESIDENT = 3, 4
-# The names of all tensors that depend on the rows.
-PARTS = "numbers", "origin", "offsets", "high", "norm", "residual"
 # Places in `numbers`, besides the scale and R.
 SHIFT, UNIT, FARTHEST, LARGEST_RESIDUAL = (tl.constexpr(i) for i in (1, 3, 4, 5))
 
@@ -319,9 +317,3 @@ class Fp16Rows:
             self.high, self.norm, self.residual, bounds,
             BLOCK=block, ROWS=many, WIDE=wide, STAGES=STAGES, **EXACT,
         )  # fmt: skip
-
-    def renew(self, rows: WholeRows) -> None:
-        """Store the rows again, after they changed, in the same memory."""
-        fresh = Fp16Rows(rows)
-        for name in PARTS:
-            getattr(self, name).copy_(getattr(fresh, name))

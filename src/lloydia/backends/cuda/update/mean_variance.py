@@ -106,19 +106,11 @@ class MeanVariance:
             size = room_for(self.d, self.n_limbs)
             memory = torch.zeros(size, dtype=torch.int64, device=rows.device)
         self.memory = memory
-        self._begin(fixed_point_grid, tol)
-
-    def _begin(self, fixed_point_grid: FixedPointGrid, tol: float) -> None:
         self.fixed_point_grid: FixedPointGrid | None = fixed_point_grid
         self.tol, self.D = tol, None
         self.queued = False
         self.coming: AsyncCopy | None = None
         self.limbs: list[int] = []
-
-    def renew(self, fixed_point_grid: FixedPointGrid) -> None:
-        """Start again with other rows, whose sums have as many limbs, in the same memory."""
-        self.memory.zero_()
-        self._begin(fixed_point_grid, self.tol)
 
     def part_with(self) -> None:
         """Copy what is in memory that belongs to a run."""

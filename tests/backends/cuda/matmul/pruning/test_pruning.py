@@ -176,8 +176,6 @@ def test_what_is_between_iterations_makes_bounds_unknown():
         run.pruning.bounds_valid = True
         act()
         assert not run.pruning.bounds_valid
-    run.restart(X[:k].copy())
-    assert run.pruning is None
 
 
 def test_runs_that_are_watched():
