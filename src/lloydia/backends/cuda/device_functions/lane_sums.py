@@ -14,14 +14,15 @@ import triton.language as tl
 from lloydia.backends.cuda.device_functions.exact_numbers import SHIFT, power_of_two, product_error
 
 __all__ = [
-    "add_first_limb",
+    "add_first_limbs",
     "add_limbs",
     "add_products",
     "at_limb",
     "flush",
-    "flush_reduced",
     "flush_weights",
+    "in_first",
     "shifts_of",
+    "with_totals",
     "zeros",
 ]
 
@@ -91,11 +92,24 @@ def add_products(
 
 
 @triton.jit
-def add_first_limb(sums, x, shifts, LIMBS: tl.constexpr):
-    """Add numbers that are multiples of limb 0's quantum, as :func:`add_limbs` does."""
-    out = (sums[0] + (x.to(tl.float64) + shifts[0]).to(tl.int64, bitcast=True),)
+def add_first_limbs(sums, x, shifts, LIMBS: tl.constexpr):
+    """Add numbers that are multiples of limb 0's quantum, as :func:`add_limbs` does.
+
+    The numbers have one more dimension than the sums, the second, over which they are added up.
+    """
+    terms = (x.to(tl.float64) + shifts[0]).to(tl.int64, bitcast=True)
+    out = (sums[0] + tl.sum(terms, 1),)
     for limb in tl.static_range(1, LIMBS):
-        out = out + (sums[limb] + shifts[limb].to(tl.int64, bitcast=True),)
+        out = out + (sums[limb] + shifts[limb].to(tl.int64, bitcast=True) * x.shape[1],)
+    return out
+
+
+@triton.jit
+def with_totals(sums, terms, LIMBS: tl.constexpr):
+    """Add the totals of terms over their second dimension to a tuple of sums."""
+    out = ()
+    for limb in tl.static_range(LIMBS):
+        out = out + (sums[limb] + tl.sum(terms[limb], 1),)
     return out
 
 
@@ -141,10 +155,9 @@ def flush_weights(
 
 
 @triton.jit
-def flush_reduced(sums, added, shifts, at, limb_size, there, mask, LIMBS: tl.constexpr):
-    """Add the sums of all lanes to one place in memory; the parameters are those of `flush`."""
+def in_first(sums, first, LIMBS: tl.constexpr):
+    """Return a tuple of sums with the totals of all lanes where `first` is set, and 0 elsewhere."""
+    out = ()
     for limb in tl.static_range(LIMBS):
-        own = sums[limb] - added.to(tl.int64) * shifts[limb].to(tl.int64, bitcast=True)
-        total = tl.sum(own, 0)
-        some = mask & (total != 0) & (tl.zeros_like(total) + limb < there)
-        tl.atomic_add(at + limb * limb_size, total, mask=some, sem="relaxed")
+        out = out + (tl.where(first, tl.sum(sums[limb], 0)[None], 0),)
+    return out

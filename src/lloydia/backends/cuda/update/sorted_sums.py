@@ -12,13 +12,14 @@ import triton
 import triton.language as tl
 
 from lloydia.backends.cuda.device_functions.lane_sums import (
-    add_first_limb,
+    add_first_limbs,
     add_products,
     at_limb,
     flush,
-    flush_reduced,
     flush_weights,
+    in_first,
     shifts_of,
+    with_totals,
     zeros,
 )
 from lloydia.backends.cuda.device_functions.run_state import (
@@ -94,42 +95,46 @@ def add_kernel(
     own_weight = zeros((LANES,), LIMBS)
     ones = tl.zeros((LANES,), tl.int32)
     added = tl.zeros((LANES,), tl.int32)
+    # What the steps of a lane have in common is added here, and to the sums when a cluster ends.
+    step_weight = zeros((LANES, PREFETCH_DEPTH), LIMBS)
+    step_ones = tl.zeros((LANES, PREFETCH_DEPTH), tl.int32)
+    step = tl.arange(0, PREFETCH_DEPTH)[None, :]
     for offset in range(0, tl.minimum(run, count - first), PREFETCH_DEPTH):
-        signs = ()
-        values = ()
-        factors = ()
-        cluster = current
-        for i in tl.static_range(PREFETCH_DEPTH):
-            sign, row, cluster = update_at(updates, begin + (offset + i), count)
-            value = tl.load(X + row[:, None] * d + f[None, :], mask=column, other=0.0).to(kind)
-            signs = signs + (sign,)
-            values = values + (value,)
-            factors = factors + (tl.load(weights + row) if WEIGHTED else sign,)
-        # Updates are sorted: if the last one is of the current cluster, so are the others.
-        busy = (cluster != current)[:, None] | tl.zeros((LANES, COLUMNS), tl.int1)
+        # One tensor of all steps of a lane, of shape (lanes, steps, columns).
+        sign, row, cluster = update_at(updates, begin[:, None] + (offset + step), count)
+        features = X + row[:, :, None] * d + f[None, None, :]
+        value = tl.load(features, mask=column[None, :, :], other=0.0).to(kind)
+        weight = tl.load(weights + row) if WEIGHTED else sign
+        busy = tl.max((cluster != current[:, None]).to(tl.int32))
         if LIGHT and LIMBS > 1:
-            for i in tl.static_range(PREFETCH_DEPTH):
-                busy |= (tl.abs(values[i]) < least) & (values[i] != 0.0)
-        if tl.max(tl.max(busy.to(tl.int32), 1), 0) == 0:
-            for i in tl.static_range(PREFETCH_DEPTH):
-                x = values[i] * signs[i].to(kind)[:, None]
-                if LIGHT:
-                    own = add_first_limb(own, x, shifts, LIMBS)
-                else:
-                    own = add_products(
-                        own, x, factors[i][:, None], scale, quantum, shifts, bits, skip,
-                        LIMBS, SKIPS, WEIGHTED, RECOVER,
-                    )  # fmt: skip
-                if WEIGHTED:
-                    own_weight = add_products(
-                        own_weight, signs[i].to(tl.float64), factors[i],
-                        weight_scale, weight_quantum, weight_shifts, bits, skip,
-                        LIMBS, SKIPS, WEIGHTED, RECOVER,
-                    )  # fmt: skip
-                else:
-                    ones += signs[i]
+            small = (tl.abs(value) < least) & (value != 0.0)
+            busy |= tl.max(small.to(tl.int32))
+        if busy == 0:
+            x = value * sign.to(kind)[:, :, None]
+            if LIGHT:
+                own = add_first_limbs(own, x, shifts, LIMBS)
+            else:
+                terms = add_products(
+                    zeros((LANES, PREFETCH_DEPTH, COLUMNS), LIMBS), x, weight[:, :, None],
+                    scale, quantum, shifts, bits, skip, LIMBS, SKIPS, WEIGHTED, RECOVER,
+                )  # fmt: skip
+                own = with_totals(own, terms, LIMBS)
+            if WEIGHTED:
+                step_weight = add_products(
+                    step_weight, sign.to(tl.float64), weight,
+                    weight_scale, weight_quantum, weight_shifts, bits, skip,
+                    LIMBS, SKIPS, WEIGHTED, RECOVER,
+                )  # fmt: skip
+            else:
+                step_ones += sign
             added += PREFETCH_DEPTH * TERMS
         else:
+            if WEIGHTED:
+                own_weight = with_totals(own_weight, step_weight, LIMBS)
+                step_weight = zeros((LANES, PREFETCH_DEPTH), LIMBS)
+            else:
+                ones += tl.sum(step_ones, 1)
+                step_ones = tl.zeros((LANES, PREFETCH_DEPTH), tl.int32)
             for further in range(PREFETCH_DEPTH):
                 its_sign, its_row, its_cluster = update_at(
                     updates, begin + (offset + further), count
@@ -162,37 +167,30 @@ def add_kernel(
                 else:
                     ones += its_sign
                 added += TERMS
-    # Usually all lanes end at the same cluster: past the end of the list are updates times 0.
-    only = tl.max(current, 0)
-    if (LANES > 1) & (tl.min(current, 0) == only):
-        to = sums + only.to(tl.int64) * m
-        first_one = tl.program_id(1) == 0
-        flush_reduced(own, added[:, None], shifts, to + f, limb_size, n_limbs - skip, f < d, LIMBS)
-        if WEIGHTED:
-            flush_reduced(
-                own_weight,
-                added,
-                weight_shifts,
-                to + d,
-                limb_size,
-                n_limbs - skip,
-                first_one,
-                LIMBS,
-            )
-        else:
-            total = tl.sum(ones, 0).to(tl.int64) << bits
-            tl.atomic_add(to + d, total, mask=first_one & (skip == 0), sem="relaxed")
+    if WEIGHTED:
+        own_weight = with_totals(own_weight, step_weight, LIMBS)
     else:
-        at = sums + current.to(tl.int64) * m
-        there = begin < count
-        flush(
-            own, added[:, None], shifts, at[:, None] + f[None, :], limb_size, n_limbs - skip,
-            there[:, None] & column, LIMBS,
-        )  # fmt: skip
-        flush_weights(
-            own_weight, ones, added, weight_shifts, at + d, limb_size, n_limbs - skip,
-            there & first_block, bits, skip, LIMBS, WEIGHTED,
-        )  # fmt: skip
+        ones += tl.sum(step_ones, 1)
+    # Usually all lanes end at the same cluster: past the end of the list are updates times 0.  Then
+    # the first lane adds the sums of all.
+    if LANES > 1 and tl.min(current, 0) == tl.max(current, 0):
+        first_lane = tl.arange(0, LANES) == 0
+        own = in_first(own, first_lane[:, None], LIMBS)
+        if WEIGHTED:
+            own_weight = in_first(own_weight, first_lane, LIMBS)
+        else:
+            ones = tl.where(first_lane, tl.sum(ones, 0), 0)
+        added = tl.where(first_lane, tl.sum(added, 0), 0)
+    at = sums + current.to(tl.int64) * m
+    there = begin < count
+    flush(
+        own, added[:, None], shifts, at[:, None] + f[None, :], limb_size, n_limbs - skip,
+        there[:, None] & column, LIMBS,
+    )  # fmt: skip
+    flush_weights(
+        own_weight, ones, added, weight_shifts, at + d, limb_size, n_limbs - skip,
+        there & first_block, bits, skip, LIMBS, WEIGHTED,
+    )  # fmt: skip
 
 
 def queue_sorted_sums(
