@@ -27,6 +27,9 @@ D = 11
     # Some numbers need more than the first limb, some do not.
     ("wide", "float32", False, 150, 5), ("outlier", "float32", False, 150, 5),
     ("gauss", "float32", False, 1500, 300), ("gauss", "float32", False, 150, HISTOGRAM_BINS + 1),
+    # Long runs of rows that join one cluster, or leave it.
+    ("gauss", "float32", False, 1500, 2), ("gauss", "float32", True, 1500, 2),
+    ("gauss", "float64", False, 1500, 2), ("gauss", "float64", True, 1500, 2),
 ])  # fmt: skip
 def test_sums_follow_the_labels(flavour, dtype, weighted, n, k):
     X = rows_of(flavour, n, D, dtype, seed=1)

@@ -37,11 +37,11 @@ __all__ = ["queue_sorted_sums"]
 
 # Updates of a lane whose rows are loaded at once.
 PREFETCH_DEPTH = tl.constexpr(8)
-# Columns of all lanes of a program, which is one warp, so that there are no barriers.
-LANE_COLUMNS = 128
-# Resident programs on a multiprocessor, and the registers of a thread that this allows: usually,
-# and for weights, or float64 in several lanes, which need more.
-LIGHT_OCCUPANCY, HEAVY_OCCUPANCY = (16, 128), (8, 255)
+# Columns of all lanes of a program, which is one warp, so that there are no barriers: usually, and
+# for weights, float64 or more limbs, which need more registers for each column.
+LIGHT_COLUMNS, HEAVY_COLUMNS = 128, 64
+# Resident programs on a multiprocessor, and the registers of a thread that this allows.
+RESIDENT, REGISTERS = 16, 128
 # Limbs that are added in one pass.
 LIMBS_PER_PASS = 4
 
@@ -95,9 +95,6 @@ def add_kernel(
     own_weight = zeros((LANES,), LIMBS)
     ones = tl.zeros((LANES,), tl.int32)
     added = tl.zeros((LANES,), tl.int32)
-    # What the steps of a lane have in common is added here, and to the sums when a cluster ends.
-    step_weight = zeros((LANES, PREFETCH_DEPTH), LIMBS)
-    step_ones = tl.zeros((LANES, PREFETCH_DEPTH), tl.int32)
     step = tl.arange(0, PREFETCH_DEPTH)[None, :]
     for offset in range(0, tl.minimum(run, count - first), PREFETCH_DEPTH):
         # One tensor of all steps of a lane, of shape (lanes, steps, columns).
@@ -120,21 +117,16 @@ def add_kernel(
                 )  # fmt: skip
                 own = with_totals(own, terms, LIMBS)
             if WEIGHTED:
-                step_weight = add_products(
-                    step_weight, sign.to(tl.float64), weight,
+                terms = add_products(
+                    zeros((LANES, PREFETCH_DEPTH), LIMBS), sign.to(tl.float64), weight,
                     weight_scale, weight_quantum, weight_shifts, bits, skip,
                     LIMBS, SKIPS, WEIGHTED, RECOVER,
                 )  # fmt: skip
+                own_weight = with_totals(own_weight, terms, LIMBS)
             else:
-                step_ones += sign
+                ones += tl.sum(sign, 1)
             added += PREFETCH_DEPTH * TERMS
         else:
-            if WEIGHTED:
-                own_weight = with_totals(own_weight, step_weight, LIMBS)
-                step_weight = zeros((LANES, PREFETCH_DEPTH), LIMBS)
-            else:
-                ones += tl.sum(step_ones, 1)
-                step_ones = tl.zeros((LANES, PREFETCH_DEPTH), tl.int32)
             for further in range(PREFETCH_DEPTH):
                 its_sign, its_row, its_cluster = update_at(
                     updates, begin + (offset + further), count
@@ -167,10 +159,6 @@ def add_kernel(
                 else:
                     ones += its_sign
                 added += TERMS
-    if WEIGHTED:
-        own_weight = with_totals(own_weight, step_weight, LIMBS)
-    else:
-        ones += tl.sum(step_ones, 1)
     # Usually all lanes end at the same cluster: past the end of the list are updates times 0.  Then
     # the first lane adds the sums of all.
     if LANES > 1 and tl.min(current, 0) == tl.max(current, 0):
@@ -211,17 +199,17 @@ def queue_sorted_sums(
     sums : int64 tensor of shape (batch_size, n_limbs, k, d + 1), IN and OUT
     """
     batch_size, n_limbs, k, m = sums.shape
-    columns = min(LANE_COLUMNS, next_power(m - 1))
     limbs = min(n_limbs, LIMBS_PER_PASS)
     light = fixed_point_grid.weights is None and X.dtype != torch.float64 and limbs <= 2
-    resident, registers = LIGHT_OCCUPANCY if light or columns == LANE_COLUMNS else HEAVY_OCCUPANCY
-    lanes = programs_each(resident * processors(X.device), batch_size)
+    most = LIGHT_COLUMNS if light else HEAVY_COLUMNS
+    columns = min(most, next_power(m - 1))
+    programs = programs_each(RESIDENT * processors(X.device), batch_size)
     for skip in range(0, n_limbs, limbs):
         launch(
-            add_kernel, (lanes, ceil_div(m - 1, columns), batch_size),
+            add_kernel, (programs, ceil_div(m - 1, columns), batch_size),
             X, updates.n, m - 1, fixed_point_grid.weights, fixed_point_grid.columns, updates.sorted,
             updates.totals, run_state, sums, fixed_point_grid.grid.bits, n_limbs, skip, k * m,
             LIMBS=limbs, SKIPS=skip > 0, WEIGHTED=fixed_point_grid.weights is not None,
-            RECOVER=fixed_point_grid.grid.recover, LANES=LANE_COLUMNS // columns, COLUMNS=columns,
-            num_warps=1, maxnreg=registers, **EXACT,
+            RECOVER=fixed_point_grid.grid.recover, LANES=most // columns, COLUMNS=columns,
+            num_warps=1, maxnreg=REGISTERS, **EXACT,
         )  # fmt: skip
