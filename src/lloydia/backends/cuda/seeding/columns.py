@@ -33,10 +33,13 @@ BLOCK = tl.constexpr(128)  # rows of a program: one for each thread
 MIN_CANDIDATES = 4
 
 
-@triton.jit(do_not_specialize=["n", "bits", "count"], do_not_specialize_on_alignment=["changes"])
+@triton.jit(
+    do_not_specialize=["weighted", "n", "bits", "count"],
+    do_not_specialize_on_alignment=["changes"],
+)
 def savings_kernel(
-    columns, row_pitch, feature_pitch, table, nearest, weights, terms, improved, changes, step, n,
-    d, bits, count, COUNT: tl.constexpr,
+    columns, row_pitch, feature_pitch, table, nearest, weights, weighted, terms, improved, changes,
+    step, n, d, bits, count, COUNT: tl.constexpr,
 ):  # fmt: skip
     """Subtract from the changes what each candidate saves of the sum of all terms.
 
@@ -46,7 +49,9 @@ def savings_kernel(
         The rows, with a pitch from row to row and one from feature to feature.
     table : (16, d), IN
         The candidates, float32 or float64.
-    nearest, weights : float64 (n,), IN; weights may be None
+    nearest : float64 (n,), IN
+    weights, weighted
+        As for :func:`~lloydia.backends.cuda.rows.totals.load_weights`.
     terms : float64 (2,), IN and OUT
         The grid of the integers follows from the first; the second becomes 0.
     improved : int32 (n,), OUT
@@ -69,10 +74,9 @@ def savings_kernel(
         near = tl.load(nearest + rows, mask=inside, other=0.0)
         nearer = D < near[None, :]
         tl.store(improved + rows, tl.sum(nearer.to(tl.int32) << candidate[:, None], axis=0), inside)
-        if weights is not None:
-            weight = tl.load(weights + rows, mask=inside, other=0.0)
-            near = weight * near
-            D = weight[None, :] * D
+        weight = load_weights(weights, weighted, rows, inside)
+        near = weight * near
+        D = weight[None, :] * D
         # Terms of different D may be equal, since the product with a weight is rounded.
         saved = rint(near * low * high)[None, :] - rint(D * low * high)
         sums += tl.where(nearer, saved, 0.0).to(tl.int64)
@@ -158,9 +162,9 @@ class Columns:
         programs = min(ceil_div(rows.n_samples, BLOCK.value), 8 * processors(rows.device))
         launch(
             savings_kernel, (programs,),
-            *self._rows(state), rows.weights, *self._found(state, changes), rows.n_samples,
-            rows.n_features, state.bits, count, COUNT=next_power(count, MIN_CANDIDATES),
-            num_warps=4, **EXACT,
+            *self._rows(state), *given(rows.weights, state.nearest),
+            *self._found(state, changes), rows.n_samples, rows.n_features, state.bits, count,
+            COUNT=next_power(count, MIN_CANDIDATES), num_warps=4, **EXACT,
         )  # fmt: skip
 
     def accept(self, state: Seeding, changes: torch.Tensor, count: int) -> None:

@@ -17,8 +17,9 @@ from lloydia.backends.cuda.device_functions.exact_numbers import rint
 from lloydia.backends.cuda.device_functions.run_state import wait_for_previous_kernel
 from lloydia.backends.cuda.protocols import WholeRows
 from lloydia.backends.cuda.rows.distances import levels, pair_distances
+from lloydia.backends.cuda.rows.totals import load_weights
 from lloydia.backends.cuda.runtime.devices import free_bytes
-from lloydia.backends.cuda.runtime.launching import EXACT, launch, processors
+from lloydia.backends.cuda.runtime.launching import EXACT, given, launch, processors
 from lloydia.backends.cuda.seeding.int8_rows import (
     CANDIDATES,
     MOST_FEATURES,
@@ -51,11 +52,12 @@ def listed_of(n_pairs, capacity):
 
 
 @triton.jit(
-    do_not_specialize=["n", "bits", "count", "capacity"], do_not_specialize_on_alignment=["changes"]
+    do_not_specialize=["weighted", "n", "bits", "count", "capacity"],
+    do_not_specialize_on_alignment=["changes"],
 )
 def savings_kernel(
-    X, table, nearest, weights, terms, pairs, squares, n_pairs, changes, step, n, d, bits, count,
-    capacity, LEVELS: tl.constexpr, STAGES: tl.constexpr, BLOCK: tl.constexpr,
+    X, table, nearest, weights, weighted, terms, pairs, squares, n_pairs, changes, step, n, d, bits,
+    count, capacity, LEVELS: tl.constexpr, STAGES: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Subtract from the changes what each candidate saves of the sum of all terms.
 
@@ -64,7 +66,9 @@ def savings_kernel(
     X : (n, d), IN
     table : (CANDIDATES, d), IN
         The candidates, float32 or float64.
-    nearest, weights : float64 (n,), IN; weights may be None
+    nearest : float64 (n,), IN
+    weights, weighted
+        As for :func:`~lloydia.backends.cuda.rows.totals.load_weights`.
     terms : float64 (2,), IN and OUT
         The grid of the integers follows from the first; the second becomes 0.
     pairs : int64 (capacity,), IN, or None
@@ -98,12 +102,9 @@ def savings_kernel(
         if squares is not None:
             tl.store(squares + p, D, mask=p < listed)
         near = tl.load(nearest + row, mask=inside, other=0.0)
-        D = tl.minimum(D, near)
-        if weights is not None:
-            weight = tl.load(weights + row, mask=inside, other=0.0)
-            near = weight * near
-            D = weight * D
-        saved = (rint(near * low * high) - rint(D * low * high)).to(tl.int64)
+        weight = load_weights(weights, weighted, row, inside)
+        D = weight * tl.minimum(D, near)
+        saved = (rint(weight * near * low * high) - rint(D * low * high)).to(tl.int64)
         sums += tl.where(candidate_of_pair[None, :] == candidate[:, None], saved[None, :], 0)
     total = tl.sum(sums, axis=1)
     to = changes + tl.load(step) * count + candidate
@@ -229,9 +230,9 @@ class Pairs:
             queue_screen(self.int8_rows, self.reach, count, self.pairs, self.n_pairs)
         launch(
             savings_kernel, self._programs(),
-            self.rows.X, state.table, state.nearest, self.rows.weights, state.terms,
-            self.pairs, self.squares, self.n_pairs, changes, state.step, *self.rows.X.shape,
-            state.bits, count, self._capacity(), LEVELS=self._levels(),
+            self.rows.X, state.table, state.nearest, *given(self.rows.weights, state.nearest),
+            state.terms, self.pairs, self.squares, self.n_pairs, changes, state.step,
+            *self.rows.X.shape, state.bits, count, self._capacity(), LEVELS=self._levels(),
             STAGES=STAGES, BLOCK=BLOCK, num_warps=WARPS, **EXACT,
         )  # fmt: skip
 
