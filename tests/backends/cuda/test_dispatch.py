@@ -41,7 +41,7 @@ def test_every_stage_ends_with_what_is_for_all():
         (Stage.SCORES, Work(1000, 64, 257, 4), Kernels.TILED),
         (Stage.SCORES, Work(1000, 65, 256, 4), Kernels.TILED),
         (Stage.SCORES, Work(1000, 256, 9, 4), Kernels.TILED),
-        (Stage.SCORES, Work(1000, 257, 9, 4), Kernels.TILED),
+        (Stage.SCORES, Work(1000, 257, 9, 4), Kernels.WIDE),
         (Stage.SCORES, Work(1000, 2049, 9, 4), Kernels.TILED),
         (Stage.PACKING, Work(1000, 256, 256, 4), Kernels.WITH_UPDATE),
         (Stage.PACKING, Work(1000, 256, 257, 4), Kernels.BEFORE_SCORES),
@@ -68,7 +68,7 @@ LAUNCHED = {
     Stage.RUN: ("run_setup.build", {Kernels.LOW_DIM, Kernels.MATMUL}),
     Stage.SCORES: (
         "matmul.scan.TensorScan.scoring",
-        {Kernels.HOPPER, Kernels.RESIDENT, Kernels.TILED},
+        {Kernels.HOPPER, Kernels.RESIDENT, Kernels.TILED, Kernels.WIDE},
     ),
     Stage.PACKING: ("matmul.run.TensorRun", {Kernels.WITH_UPDATE, Kernels.BEFORE_SCORES}),
     Stage.RECHECK: (

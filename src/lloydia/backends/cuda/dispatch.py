@@ -122,6 +122,7 @@ class Kernels(StrEnum):
     HOPPER = "matmul.hopper_scan"
     RESIDENT = "matmul.resident_scan"
     TILED = "matmul.scan"
+    WIDE = "matmul.wide_scan"
     WITH_UPDATE = "update.means"
     BEFORE_SCORES = "matmul.fp16_centers"
     ALL = "matmul.recheck_all"
@@ -229,9 +230,18 @@ TABLE: dict[Stage, tuple[Case, ...]] = {
             "stored features) stay in a multiprocessor, and rows stream past them.",
         ),
         Case(
-            Kernels.TILED, always,
+            Kernels.TILED, lambda work: work.width <= WIDEST_IN_REGISTERS,
             f"Rows of at most {WIDEST_IN_REGISTERS} stored features stay in registers, and tiles "
-            "of centres stream past them; wider rows are read in chunks, again for each tile.",
+            "of centres stream past them.",
+        ),
+        Case(
+            Kernels.WIDE, lambda work: not group_of(work.width),
+            "Rows are too wide for registers: rows and centres are read in chunks, and sums of "
+            "this many features lose little in one arena.",
+        ),
+        Case(
+            Kernels.TILED, always,
+            "Sums of so many features are added up in groups, which keeps their error small.",
         ),
     ),
     Stage.PACKING: (

@@ -5,7 +5,7 @@
 * :mod:`fp16_centers` stores centres in half precision.  :mod:`scan` computes scores into
   :mod:`scan_buffers` and keeps the best two of each row with :mod:`top_two`.  With at most 64
   features and 256 centres :mod:`resident_scan` does it with :mod:`packed_top_two` (on Hopper
-  :mod:`hopper_scan`).
+  :mod:`hopper_scan`), with many features :mod:`wide_scan`.
 * :mod:`certify` finds, by the :mod:`limits` of scores, the labels that scores prove
   (:mod:`lloydia.exact.half_certificate`).  The other rows are ambiguous.  Where centres are few,
   :mod:`recheck_all` computes D to all of them.  Else :mod:`candidates` names the few centres that

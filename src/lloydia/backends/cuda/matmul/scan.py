@@ -35,6 +35,7 @@ from lloydia.backends.cuda.matmul.recheck_pairs import recheck_pairs
 from lloydia.backends.cuda.matmul.resident_scan import resident_scan
 from lloydia.backends.cuda.matmul.scan_buffers import Tiling
 from lloydia.backends.cuda.matmul.top_two import add_tile, begin, end
+from lloydia.backends.cuda.matmul.wide_scan import wide_top_two
 from lloydia.backends.cuda.protocols import LabelChanges, Rows, WholeRows
 from lloydia.backends.cuda.rows.fp16_frame import NUMBERS
 from lloydia.backends.cuda.rows.fp16_rows import UNIT, Fp16Rows
@@ -45,7 +46,7 @@ __all__ = ["TensorScan", "top_two"]
 
 
 @triton.jit
-def top_two(
+def tiled_top_two(
     y, y_block, mask, high_ptr, half_norm_ptr, units, width, n_tiles,
     WIDE: tl.constexpr, CHUNK: tl.constexpr, GROUP: tl.constexpr, ROWS: tl.constexpr,
     COLUMNS: tl.constexpr, SLOTS: tl.constexpr, STAGES: tl.constexpr,
@@ -68,16 +69,37 @@ def top_two(
     return end(slots, first, second, tile)
 
 
+@triton.jit
+def top_two(
+    y, y_block, mask, high_ptr, half_norm_ptr, half_norm_f32_ptr, units, width, n_tiles,
+    WIDE: tl.constexpr, ONE_LOOP: tl.constexpr, CHUNK: tl.constexpr, GROUP: tl.constexpr,
+    ROWS: tl.constexpr, COLUMNS: tl.constexpr, SLOTS: tl.constexpr, STAGES: tl.constexpr,
+):  # fmt: skip
+    """Return the best two scores of each row, and the column of the best, for all widths."""
+    if ONE_LOOP:
+        best_score, second_score, label = wide_top_two(
+            y_block, mask, high_ptr, half_norm_f32_ptr, width, n_tiles,
+            CHUNK, ROWS, COLUMNS, SLOTS, STAGES,
+        )  # fmt: skip
+    else:
+        best_score, second_score, label = tiled_top_two(
+            y, y_block, mask, high_ptr, half_norm_ptr, units, width, n_tiles,
+            WIDE, CHUNK, GROUP, ROWS, COLUMNS, SLOTS, STAGES,
+        )  # fmt: skip
+    return best_score, second_score, label
+
+
 @triton.jit(do_not_specialize=["n", "n_tiles"])
 def scan_kernel(
-    y_ptr, n, width, high_ptr, half_norm_ptr, n_tiles, numbers,
+    y_ptr, n, width, high_ptr, half_norm_ptr, half_norm_f32_ptr, n_tiles, numbers,
     best_ptr, second_ptr, found, run_state,
-    WIDE: tl.constexpr, CHUNK: tl.constexpr, GROUP: tl.constexpr, ROWS: tl.constexpr,
-    COLUMNS: tl.constexpr, SLOTS: tl.constexpr, STAGES: tl.constexpr,
+    WIDE: tl.constexpr, ONE_LOOP: tl.constexpr, CHUNK: tl.constexpr, GROUP: tl.constexpr,
+    ROWS: tl.constexpr, COLUMNS: tl.constexpr, SLOTS: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
     """Write the best two scores of each row, and the column of the best.
 
     Rows stay in registers; if WIDE, they are loaded again for every tile of centres, by chunks.
+    With ONE_LOOP one loop goes through the chunks of all tiles (:mod:`wide_scan`).
 
     Parameters
     ----------
@@ -85,6 +107,7 @@ def scan_kernel(
     n, width, n_tiles : int, IN
     high_ptr : float16 (batch_size, n_tiles COLUMNS, width), IN
     half_norm_ptr : float16 (batch_size, n_tiles COLUMNS, HALF_NORM_WIDTH), IN
+    half_norm_f32_ptr : float32 (batch_size, n_tiles COLUMNS), IN
     numbers : float64 (batch_size, NUMBERS), IN
     best_ptr, second_ptr : float32 (batch_size, n), OUT
     found : int32 (batch_size, n), OUT
@@ -100,6 +123,7 @@ def scan_kernel(
     at = first_row(n) + rows
     high_ptr += batch_item * n_tiles * COLUMNS * stride
     half_norm_ptr += batch_item * n_tiles * COLUMNS * HALF_NORM_WIDTH
+    half_norm_f32_ptr += batch_item * n_tiles * COLUMNS
     f = tl.arange(0, CHUNK)
     y_block = y_ptr + at[:, None] * stride + f[None, :]
     if WIDE:
@@ -108,8 +132,9 @@ def scan_kernel(
         y = tl.load(y_block, mask=mask[:, None], other=0.0)
     units = half_norm_units(tl.load(numbers + batch_item * NUMBERS + UNIT), ROWS)
     best_score, second_score, label = top_two(
-        y, y_block, mask, high_ptr, half_norm_ptr, units, width, tl.where(stopped, 0, n_tiles),
-        WIDE, CHUNK, GROUP, ROWS, COLUMNS, SLOTS, STAGES,
+        y, y_block, mask, high_ptr, half_norm_ptr, half_norm_f32_ptr, units, width,
+        tl.where(stopped, 0, n_tiles),
+        WIDE, ONE_LOOP, CHUNK, GROUP, ROWS, COLUMNS, SLOTS, STAGES,
     )  # fmt: skip
     tl.store(best_ptr + at, best_score, mask=mask)
     tl.store(second_ptr + at, second_score, mask=mask)
@@ -267,7 +292,7 @@ class TensorScan:
             from lloydia.backends.cuda.matmul.hopper_scan import hopper_scan
 
             return partial(hopper_scan, *centers, self.packed_scores, run_state)
-        assert self.first is Kernels.TILED, f"{self.first} has no launch here."
+        assert self.first in (Kernels.TILED, Kernels.WIDE), f"{self.first} has no launch here."
         return partial(self._score_tiles, run_state)
 
     def _score_tiles(self, run_state: torch.Tensor) -> None:
@@ -277,9 +302,10 @@ class TensorScan:
         launch(
             scan_kernel, (ceil_div(n, cut.rows), 1, self.rows.batch_size),
             fp16_rows.high, n, fp16_rows.width, packed.high, packed.half_norm,
-            packed.size // cut.columns, fp16_rows.numbers,
+            packed.half_norm_f32, packed.size // cut.columns, fp16_rows.numbers,
             self.best_score, self.second_score, self.found, run_state,
-            WIDE=wide, CHUNK=CHUNK if wide else fp16_rows.width, GROUP=group_of(fp16_rows.width),
+            WIDE=wide, ONE_LOOP=self.first is Kernels.WIDE,
+            CHUNK=CHUNK if wide else fp16_rows.width, GROUP=group_of(fp16_rows.width),
             ROWS=cut.rows, COLUMNS=cut.columns, SLOTS=cut.slots, STAGES=cut.stages,
             num_warps=cut.warps, maxnreg=cut.registers,
         )  # fmt: skip

@@ -38,7 +38,7 @@ SCORING, CERTIFYING, CERTIFIED_ROWS = 2, 4, 512
 
 @triton.jit(do_not_specialize=["n_tiles"])
 def scan_active_kernel(
-    y_ptr, width, high_ptr, half_norm_ptr, n_tiles, numbers, active_rows,
+    y_ptr, width, high_ptr, half_norm_ptr, half_norm_f32_ptr, n_tiles, numbers, active_rows,
     best_ptr, second_ptr, found, run_state,
     WIDE: tl.constexpr, CHUNK: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
     SLOTS: tl.constexpr, STAGES: tl.constexpr,
@@ -51,6 +51,7 @@ def scan_active_kernel(
     width, n_tiles : int, IN
     high_ptr : float16 (n_tiles COLUMNS, width), IN
     half_norm_ptr : float16 (n_tiles COLUMNS, HALF_NORM_WIDTH), IN
+    half_norm_f32_ptr : float32 (n_tiles COLUMNS,), IN
     numbers : float64 (NUMBERS,), IN
     active_rows : int32 (n,), IN
         The first ``run_state[N_ACTIVE]`` are listed.
@@ -77,8 +78,8 @@ def scan_active_kernel(
             y = tl.load(y_block, mask=mask[:, None], other=0.0)
         # Scores of pruned runs are not summed in groups.
         best_score, second_score, label = top_two(
-            y, y_block, mask, high_ptr, half_norm_ptr, units, width, n_tiles,
-            WIDE, CHUNK, 0, ROWS, COLUMNS, SLOTS, STAGES,
+            y, y_block, mask, high_ptr, half_norm_ptr, half_norm_f32_ptr, units, width, n_tiles,
+            WIDE, WIDE, CHUNK, 0, ROWS, COLUMNS, SLOTS, STAGES,
         )  # fmt: skip
         tl.store(best_ptr + at, best_score, mask=mask)
         tl.store(second_ptr + at, second_score, mask=mask)
@@ -160,7 +161,7 @@ def scan_active(scan: ScanBuffers, active_rows: torch.Tensor, run_state: torch.T
     launch(
         scan_active_kernel,
         (min(ceil_div(n, cut.rows), SCORING * processors(active_rows.device)), 1, 1),
-        fp16_rows.high, fp16_rows.width, packed.high, packed.half_norm,
+        fp16_rows.high, fp16_rows.width, packed.high, packed.half_norm, packed.half_norm_f32,
         packed.size // cut.columns, fp16_rows.numbers, active_rows, scan.best_score,
         scan.second_score, scan.found, run_state, WIDE=wide,
         CHUNK=CHUNK if wide else fp16_rows.width, ROWS=cut.rows, COLUMNS=cut.columns,
