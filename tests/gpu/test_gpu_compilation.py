@@ -87,7 +87,8 @@ def test_threads_compile_all_kernels_of_a_fit(compiled, n_d_k_dtype, more):
     n, d, k, dtype = n_d_k_dtype
     fit(k, rows(n, d, dtype), **more)
     assert len(compiled.kernels) > 5
-    assert compiled.late <= MEASURING
+    # float64 rows whose D may overflow are refused before the fit begins.
+    assert compiled.late == (MEASURING if dtype == "float64" else set())
 
 
 @pytest.mark.parametrize("n_d_k_dtype", FORMS, ids=str)

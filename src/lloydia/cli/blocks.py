@@ -87,6 +87,11 @@ def read_by_blocks(
     from lloydia.data.files import Table
     from lloydia.data.formats.compressed import EXTENSIONS
 
+    if Path(data).suffix.lower() in (*TEXTS, *EXTENSIONS) and not Path(data).is_dir():
+        raise ValueError(
+            f"{data} is text, which is not read by blocks: leave out --memory, or make a .parquet "
+            "of it."
+        )
     if reading.pairs or reading.header is not None:
         raise ValueError(
             "--pairs and --header are for text, which is not read by blocks: leave them out."
@@ -94,11 +99,6 @@ def read_by_blocks(
     if reading.decimal != "." or reading.thousands is not None:
         raise ValueError(
             "--decimal and --thousands are for text, which is not read by blocks: leave them out."
-        )
-    if Path(data).suffix.lower() in (*TEXTS, *EXTENSIONS) and not Path(data).is_dir():
-        raise ValueError(
-            f"{data} is text, which is not read by blocks: leave out --memory, or make a .parquet "
-            "of it."
         )
     path = Path(data)
     if path.suffix.lower() not in KNOWN and path.is_file():

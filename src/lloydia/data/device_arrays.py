@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 __all__ = [
+    "aligned_to_16",
     "as_tensor",
     "center_dtype",
     "load_torch",
@@ -129,6 +130,14 @@ def center_dtype(X: Any) -> np.dtype:
 def rows_of(X: Any, rows: NDArray) -> Any:
     """Return some rows of X, given their indices or a mask, on the device of X."""
     return X[load_torch().as_tensor(rows, device=X.device)] if on_gpu(X) else X[rows]
+
+
+def aligned_to_16(X: Any) -> Any:
+    """Return an array; a tensor on a GPU is copied if its address is no multiple of 16 bytes.
+
+    Kernels have another form for other addresses.
+    """
+    return X.clone() if on_gpu(X) and X.data_ptr() % 16 else X
 
 
 def n_distinct(labels: Any, n_clusters: int) -> int:

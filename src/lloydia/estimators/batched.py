@@ -27,7 +27,7 @@ from lloydia.data.arrays import (
     home_of,
     on_host,
 )
-from lloydia.data.device_arrays import load_torch, n_distinct
+from lloydia.data.device_arrays import aligned_to_16, load_torch, n_distinct
 from lloydia.estimators.batch_arguments import check_batch, places_of, split, starts_of, states_of
 from lloydia.estimators.kmeans import KMeans
 from lloydia.estimators.starts import drawn_for, seed
@@ -209,7 +209,7 @@ class Batch:
         for b in left:
             with about(b):
                 weights = None if self.weights is None else self.weights[b]
-                rows = WeightedRows.of(self.X[b], weights)
+                rows = WeightedRows.of(aligned_to_16(self.X[b]), weights)
                 rows.refuse_few(self.model.n_clusters)
                 engine = rows.engine(self.model.device, self.model.n_threads)
                 start = self._start(b, there=False)

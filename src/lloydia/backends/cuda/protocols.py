@@ -104,6 +104,8 @@ class RunRows(DataSetRows, Protocol):
 class LabelChanges(NamedTuple):
     """The labels of rows, and the list of those that an assignment changes.
 
+    Kernels take all of them, in this order.
+
     Attributes
     ----------
     labels : int32 tensor of shape (n,), or (batch_size n,)

@@ -26,7 +26,8 @@ from lloydia.backends.cpu.simd.microkernel_centers_in_lanes import LANES, LOWEST
 
 __all__ = ["scratch_for", "yinyang"]
 
-# Rows at most that are evaluated together, and the length of lists that go on to a multiple of MR.
+# At most so many rows are evaluated together.  Lists have room for MR more, since they are padded
+# to a multiple of MR.
 BLOCK = 128 * MR
 LISTED = BLOCK + MR
 
@@ -193,14 +194,14 @@ def yinyang(
     best, second = local(np.float32, BLOCK), local(np.float32, BLOCK)
     lists = found, addresses, best, second, local(np.int32, BLOCK)
     block = len(slots)
-    # Not literals, for whose types functions would be compiled again.
-    none = n_rows = evaluated = rechecked = q = n_active = np.int64(0)
+    # Typed zeros: functions would be compiled again for the types of literals.
+    zero = n_rows = evaluated = rechecked = q = n_active = np.int64(0)
     at = start
     while True:
-        m, taken = none, part(rows, n_rows)
+        m, taken = zero, part(rows, n_rows)
         while m < block and (q < n_active or at < stop):
             if q == n_active:
-                q, end = none, minimum(at + TILE, stop)
+                q, end = zero, minimum(at + TILE, stop)
                 n_active = select(
                     at, end, labels, upper, lower, moved, drift, padding, lowest_bound, active
                 )

@@ -88,7 +88,7 @@ def arrange(centers: NDArray[np.float64], order: NDArray[np.int64], width: int) 
     origin, scale = certificate.frame(centers)
     panels = aligned((n_panels, d, width))
     half_squares = aligned((n_panels * width,))
-    # Where there is no centre.
+    # Only the last panel can have columns without a centre; `_fill` writes the others.
     panels[-1], half_squares[k:] = 0.0, LOWEST_SCORE
     rows = np.empty((k, d), dtype=np.float32)
     reach = _fill(centers, order, origin, scale, panels, half_squares, rows)

@@ -110,9 +110,10 @@ class LowRun:
     # -- what is queued ------------------------------------------------------------------------
 
     def launch(self, first: int, last: int, ends: bool, inertia: bool = True) -> None:
-        """Queue some iterations, or none; with `ends` an assignment; then the inertia.
+        """Queue the iterations `first` to `last`; with `ends` an assignment; then the inertia.
 
-        Without `inertia` nothing is read back.  The device computes it if the run is at its end.
+        There is no iteration if `last` is less than `first`.  The device computes the inertia only
+        if the run has ended.  Without `inertia` nothing is read back.
         """
         if first <= last:
             self.reports.begin(last)

@@ -1,4 +1,4 @@
-"""StagedWork that is queued repeatedly in the same memory: its launches are recorded once.
+"""Work that is queued repeatedly in the same memory: its launches are recorded once.
 
 To launch a kernel by its name takes the host as long as a small kernel takes the device, since the
 types of all arguments are looked up.  So the first time work is done by name and its launches are

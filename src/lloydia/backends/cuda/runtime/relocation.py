@@ -56,8 +56,8 @@ _recorded: dict[Hashable, Relocation] = {}
 
 # Functions that queue the kernels of some work, one after the other.
 Stages = Sequence[Callable[[], object]]
-# Returns them.  It is only called where no launches of the work are recorded, so that memory which
-# recorded launches have in another place is allocated only then.
+# Returns the stages, and may allocate scratch for them.  It is called only if no launches of the
+# work are recorded, since recorded launches bring their own scratch.
 StagedWork = Callable[[], Stages]
 
 # Buffers, and those of them that begin with zeros.

@@ -63,7 +63,10 @@ class ClusterSums:
         return self.sorted_updates.memory
 
     def stages(self, rows: SummedRows, changes: LabelChanges, sums: torch.Tensor) -> Stages:
-        """Return what queues the moves of rows that changed; see :func:`queue_table`."""
+        """Return what queues the moves of rows that changed; see :func:`queue_table`.
+
+        It waits for the grid.
+        """
         X, grid = rows.X, rows.fixed_point_grid
         if self.by_table(rows):
             return [partial(queue_table, X, grid, changes, sums, self.table)]
