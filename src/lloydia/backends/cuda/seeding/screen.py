@@ -21,38 +21,29 @@ BLOCK = tl.constexpr(1024)
 
 
 @triton.jit
-def ones_of(bits):
-    """Return how many of the 16 lowest bits are 1."""
-    bits -= (bits >> 1) & 0x5555
-    bits = (bits & 0x3333) + ((bits >> 2) & 0x3333)
-    bits = (bits + (bits >> 4)) & 0x0F0F
-    return (bits + (bits >> 8)) & 0x1F
-
-
-@triton.jit
-def list_pairs(rows, hit, pairs, n_pairs, capacity, COLUMNS: tl.constexpr):
+def list_pairs(
+    block, hit, pairs, n_pairs, capacity, ROWS: tl.constexpr, COLUMNS: tl.constexpr
+):  # fmt: skip
     """Append ``16 row + candidate`` of each hit to a list, which stores the first `capacity`.
 
     Parameters
     ----------
-    rows : int64 (ROWS,), IN
+    block : int64, IN
+        The first row is ``ROWS block``.
     hit : bool (ROWS, COLUMNS), IN
     pairs : int64 (capacity,), OUT
     n_pairs : int64 (1,), IN and OUT
         It also counts the pairs that do not fit.
     """
-    candidate = tl.arange(0, COLUMNS)
-    bits = tl.sum(hit.to(tl.int32) << candidate[None, :], 1)
-    counts = ones_of(bits)
-    total = tl.sum(counts, 0)
+    ones = tl.reshape(hit.to(tl.int32), (ROWS * COLUMNS,))
+    total = tl.sum(ones, 0)
     if total > 0:
         first = tl.atomic_add(n_pairs, total.to(tl.int64), sem="relaxed")
-        begin = first + (tl.cumsum(counts, 0) - counts)
-        # A hit comes after those of its row's earlier candidates.
-        earlier = bits[:, None] & ((1 << candidate) - 1)[None, :]
-        at = begin[:, None] + ones_of(earlier)
-        pair = rows[:, None] * CANDIDATES + candidate[None, :]
-        tl.store(pairs + at, pair, mask=hit & (at < capacity))
+        at = tl.cumsum(ones, 0) - ones
+        room = tl.minimum(tl.maximum(capacity - first, 0), ROWS * COLUMNS).to(tl.int32)
+        p = tl.arange(0, ROWS * COLUMNS)
+        pair = block * (ROWS * CANDIDATES) + (p // COLUMNS * CANDIDATES + p % COLUMNS)
+        tl.store(pairs + first + at, pair, mask=(ones != 0) & (at < room))
 
 
 @triton.jit(do_not_specialize=["n", "count", "capacity"])
@@ -75,7 +66,8 @@ def screen_kernel(
         Rows, their stored features, candidates: at most COLUMNS.
     """
     wait_for_previous_kernel()
-    rows = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    block = tl.program_id(0).to(tl.int64)
+    rows = block * ROWS + tl.arange(0, ROWS)
     inside = rows < n
     t, f = tl.arange(0, COLUMNS), tl.arange(0, CHUNK)
     # These loads are in flight while products are computed.
@@ -100,7 +92,7 @@ def screen_kernel(
     above -= u[:, None] * residuals[None, :]
     # NaN proves nothing.
     hit = ~(above > 0.0) & inside[:, None] & (t < count)[None, :]
-    list_pairs(rows, hit, pairs, n_pairs, capacity, COLUMNS)
+    list_pairs(block, hit, pairs, n_pairs, capacity, ROWS, COLUMNS)
 
 
 def queue_screen(
