@@ -136,7 +136,7 @@ def figures(engine: Engine, start: NDArray, rounds: int) -> Row:
 
 
 def measure(case: Sequence[int], rounds: int) -> Iterator[Row]:
-    """Give a row for each side."""
+    """Give a row for each part of the rows that stays on the GPU."""
     n, d, k = case
     device = torch.cuda.get_device_name(DEVICE) if DEVICE.type == "cuda" else cpu_name()
     speed = bus()
@@ -145,11 +145,11 @@ def measure(case: Sequence[int], rounds: int) -> Iterator[Row]:
         start = X[:: n // k][:k].copy()
         shape: Row = {"n": n, "d": d, "k": k, "narrow": narrow, "device": device, "bus": speed}
         inside = figures(choose("cuda", X, None, None), start, rounds)
-        yield shape | {"side": "in memory", "cap": None} | inside
-        sides = {"none": 0.0, "half of the rows": X.nbytes / 4}
+        yield shape | {"kept": "in memory", "cap": None} | inside
+        parts = {"none": 0.0, "half of the rows": X.nbytes / 4}
         if not narrow:
-            sides = {"none": 0.0, "half precision": 1.02 * n * (2 * d + 8)}
-        for side, left in sides.items():
+            parts = {"none": 0.0, "half precision": 1.02 * n * (2 * d + 8)}
+        for kept, left in parts.items():
             room = room_for(X, k, left)
             with limited(room.free):
                 began = time.perf_counter()
@@ -160,10 +160,12 @@ def measure(case: Sequence[int], rounds: int) -> Iterator[Row]:
                 del engine
                 used = torch.cuda.max_memory_allocated(DEVICE) if DEVICE.type == "cuda" else 0
             if any(found[key] != inside[key] for key in ("answer", "picks")):
-                raise SystemExit(f"Out of core with {side} there are other bits than in memory.")
+                raise SystemExit(
+                    f"Out of core, where {kept} stays, the bits are not those in memory."
+                )
             yield (
                 shape
-                | {"side": side, "cap": room.free, "peak": used, "read_s": read, "plan": plan}
+                | {"kept": kept, "cap": room.free, "peak": used, "read_s": read, "plan": plan}
                 | found
                 | {"ratio": found["ms"] / inside["ms"], "floor": 1e3 * found["sent"] / speed}
             )
@@ -174,7 +176,7 @@ def cells(row: Row) -> list[str]:
     cap = row["cap"]
     return [
         f"{row['n']:,}, {row['d']}, {row['k']}{', narrow' if row['narrow'] else ''}",
-        row["side"],
+        row["kept"],
         f"{cap / 1e9:.2f}" if cap else "",
         f"{row['ms']:.2f}",
         f"{row['ratio']:.2f}" if cap else "1",

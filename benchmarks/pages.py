@@ -130,13 +130,13 @@ SCRIPTS = {
     "out_of_core": Script(
         "Rows on the CPU that do not fit on the GPU",
         "python benchmarks/out_of_core.py --save",
-        ("n", "d", "k", "narrow", "side"),
+        ("n", "d", "k", "narrow", "kept"),
         {
             "rows": "n",
             "features": "d",
             "clusters": "k",
             "rows exact in half precision": "narrow",
-            "what stays on the GPU": "side",
+            "what stays on the GPU": "kept",
             "bytes of GPU memory": "cap",
             "ms an iteration": "ms",
             "bytes sent": "sent",
