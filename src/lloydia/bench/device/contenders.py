@@ -66,21 +66,15 @@ class Ours(Contender):
     def _one(self, X: Any, start: Any, task: Task) -> Fitted:
         from lloydia import KMeans
 
-        fitted = KMeans(
+        model = KMeans(
             task.k,
             init=start,
             n_init=1,
             max_iter=task.iterations,
             tol=task.tol,
             device=str(X.device),
-        ).fit(X)
-        counts = {
-            "algorithm": fitted.algorithm_,
-            "n_distances": int(fitted.n_distances_),
-            "n_rechecked": int(fitted.n_rechecked_),
-        }
-        centers, labels = fitted.cluster_centers_, fitted.labels_
-        return Fitted(centers, fitted.n_iter_, labels, fitted.inertia_, counts=counts)
+        )
+        return Fitted.by(model.fit(X))
 
 
 class OursOnCPU(Ours):

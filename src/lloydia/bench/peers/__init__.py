@@ -79,6 +79,17 @@ class Fitted:
     objective: float | None = None
     counts: dict[str, Any] | None = None
 
+    @classmethod
+    def by(cls, model: Any) -> Fitted:
+        """Return what a fitted :class:`lloydia.KMeans` found, with the distances it evaluated."""
+        counts = {
+            "algorithm": model.algorithm_,
+            "n_distances": int(model.n_distances_),
+            "n_rechecked": int(model.n_rechecked_),
+        }
+        centers, labels = model.cluster_centers_, model.labels_
+        return cls(centers, model.n_iter_, labels, model.inertia_, counts=counts)
+
 
 class Peer:
     """One way of one library to do k-means.

@@ -47,14 +47,7 @@ class Ours(Peer):
             n_threads=task.threads,
         )
         with compiled_only():
-            fitted = model.fit(X)
-        counts = {
-            "algorithm": fitted.algorithm_,
-            "n_distances": int(fitted.n_distances_),
-            "n_rechecked": int(fitted.n_rechecked_),
-        }
-        centers, labels = fitted.cluster_centers_, fitted.labels_
-        return Fitted(centers, fitted.n_iter_, labels, fitted.inertia_, counts=counts)
+            return Fitted.by(model.fit(X))
 
 
 class Seeding(Peer):
