@@ -8,8 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lloydia.data.arrays import real_numbers
+from lloydia.exact.sums import weight_magnitudes
 
-__all__ = ["acceptable", "check_weights", "positive_rows", "refuse_range", "refuse_weight"]
+__all__ = [
+    "check_weights",
+    "first_unacceptable",
+    "positive_rows",
+    "refuse_range",
+    "refuse_weight",
+]
 
 # With a larger ratio of the largest to the smallest weight, products could leave float64's range.
 LARGEST_RATIO = 2.0**200
@@ -36,19 +43,21 @@ def check_weights(sample_weight: Any, n_samples: int) -> NDArray[np.float64] | N
         )
     if weights.shape != (n_samples,):
         raise ValueError(f"sample_weight.shape == {weights.shape}, expected {(n_samples,)}!")
-    bad = np.flatnonzero(~acceptable(weights))
-    if len(bad):
-        refuse_weight(int(bad[0]), weights[bad[0]])
+    if (bad := first_unacceptable(weights)) is not None:
+        refuse_weight(bad, weights[bad])
     with np.errstate(over="ignore"):
         total = weights.sum()
-    positive = weights[weights > 0]
-    refuse_range(total, positive.min(initial=np.inf), positive.max(initial=0.0))
+    largest, least = weight_magnitudes(weights)
+    refuse_range(total, least, largest)
     return weights
 
 
-def acceptable(weights: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Return which weights are valid: finite and >= 0."""
-    return np.isfinite(weights) & (weights >= 0)
+def first_unacceptable(weights: NDArray[np.float64]) -> int | None:
+    """Return the place, as in a flat array, of the first weight that is not finite and >= 0."""
+    # A comparison with NaN is false, and the extremes are NaN where a weight is.
+    if weights.min(initial=0.0) >= 0.0 and weights.max(initial=0.0) < np.inf:
+        return None
+    return int(np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))[0])
 
 
 def positive_rows(

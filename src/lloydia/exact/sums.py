@@ -104,13 +104,13 @@ def bits_a_limb(n: int) -> int:
 
 
 def weight_magnitudes(weights: NDArray | None) -> tuple[float, float]:
-    """Return the largest and the smallest positive weight."""
+    """Return the largest weight, and the smallest positive one (infinity where there is none)."""
     if weights is None:
         return 1.0, 1.0
-    positive = weights[weights > 0]
-    if len(positive) == 0:
-        return 0.0, math.inf
-    return float(positive.max()), float(positive.min())
+    smallest = weights.min(initial=math.inf)
+    if smallest <= 0:
+        smallest = weights.min(initial=math.inf, where=weights > 0)
+    return float(weights.max(initial=0.0)), float(smallest)
 
 
 def exponents_of(largest: NDArray[np.float64]) -> NDArray[np.int64]:

@@ -14,7 +14,13 @@ from lloydia.backends.cluster.partitions import digest, in_order, submit_at
 from lloydia.backends.cluster.workers import gathered
 from lloydia.data.arrays import real_numbers
 from lloydia.data.collections import Partitions, is_collection
-from lloydia.data.weights import acceptable, check_weights, refuse_range, refuse_weight
+from lloydia.data.weights import (
+    check_weights,
+    first_unacceptable,
+    refuse_range,
+    refuse_weight,
+)
+from lloydia.exact.sums import weight_magnitudes
 from lloydia.imports import load
 
 if TYPE_CHECKING:
@@ -158,11 +164,9 @@ def facts_of_weights(weights: Sequence[NDArray[np.float64]]) -> list[Fact]:
 
 
 def _fact(w: NDArray[np.float64]) -> Fact:
-    bad = np.flatnonzero(~acceptable(w))
-    if len(bad):
-        return Fact(w.shape, 0, 0, (int(bad[0]), float(w.flat[bad[0]])), 0.0, math.inf, 0.0)
-    positive = w[w > 0]
+    if (bad := first_unacceptable(w)) is not None:
+        return Fact(w.shape, 0, 0, (bad, float(w.flat[bad])), 0.0, math.inf, 0.0)
     with np.errstate(over="ignore"):
         total = float(w.sum())
-    least, largest = positive.min(initial=math.inf), positive.max(initial=0.0)
-    return Fact(w.shape, digest(w), len(positive), None, total, float(least), float(largest))
+    largest, least = weight_magnitudes(w)
+    return Fact(w.shape, digest(w), int(np.count_nonzero(w)), None, total, least, largest)

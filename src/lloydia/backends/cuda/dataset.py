@@ -139,7 +139,6 @@ class Dataset:
 
     def magnitudes(self) -> exact.Magnitudes:
         if self._magnitudes is None:
-            weights = None if self.weights is None else self.weights.cpu().numpy()
             found = self.ask().numpy() if self._found is None else self._found
             largest, smallest = magnitudes(found, self.X.dtype == torch.float64)
             if not np.isfinite(largest).all():
@@ -148,7 +147,7 @@ class Dataset:
                     self.check_start(self.start)
                 refuse_non_finite(self.X)
             self._magnitudes = exact.Magnitudes(
-                self.n_samples, largest, smallest, *exact.weight_magnitudes(weights)
+                self.n_samples, largest, smallest, *self.weight_magnitudes
             )
         if self.in_range:
             largest_of_all = float(self._magnitudes.largest.max())
@@ -284,6 +283,15 @@ class Dataset:
         return self.queue_variance(tolerance).limit if is_limited(tolerance, k) else None
 
     # -- rows and weights ----------------------------------------------------------------------
+
+    @cached_property
+    def weight_magnitudes(self) -> tuple[float, float]:
+        """The largest weight and the smallest positive one; waits for the device."""
+        if self.weights is None:
+            return 1.0, 1.0
+        positive = torch.where(self.weights > 0, self.weights, torch.inf)
+        largest, smallest = torch.stack([self.weights.max(), positive.min()]).tolist()
+        return largest, smallest
 
     @cached_property
     def total_weight(self) -> float:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from contextvars import Context
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -96,6 +97,10 @@ class AbsentRows(Dataset):
     def limbs_before(self) -> int | None:
         return self.at_start.limbs
 
+    @cached_property
+    def weight_magnitudes(self) -> tuple[float, float]:
+        return self.like.weight_magnitudes
+
     def magnitudes(self) -> exact.Magnitudes:
         if self._magnitudes is None:
             super().magnitudes()  # for what it launches
@@ -106,9 +111,9 @@ class AbsentRows(Dataset):
         """Return the magnitudes of the other rows, or usual ones if they are not known yet."""
         if self.like.knows_magnitudes:
             return self.like.magnitudes()
-        n, d, weights = self.n_samples, self.n_features, self.like.seed_weights()
+        n, d = self.n_samples, self.n_features
         largest, smallest = np.full(d, LARGEST), np.full(d, 1.0 / (n * d))
-        return exact.Magnitudes(n, largest, smallest, *exact.weight_magnitudes(weights))
+        return exact.Magnitudes(n, largest, smallest, *self.weight_magnitudes)
 
 
 class AbsentSeeds(Seeds):
