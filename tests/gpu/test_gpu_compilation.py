@@ -9,7 +9,7 @@ from threading import current_thread
 import numpy as np
 import pytest
 
-from lloydia import KMeans, MiniBatchKMeans
+from lloydia import KMeans, MiniBatchKMeans, k_means_batched
 from lloydia.stopping import Labels
 
 torch = pytest.importorskip("torch")
@@ -178,6 +178,16 @@ def test_threads_compile_what_predictions_and_mini_batches_need(compiled, d):
     model.transform(X)
     MiniBatchKMeans(16, random_state=0, n_init=1, init=X[:16]).partial_fit(X)
     assert compiled.late <= MEASURING
+
+
+def test_members_of_a_batch_at_odd_addresses_compile_nothing(compiled):
+    # Rows of 3 features are fitted one member after the other.  Members of 504 rows lie at
+    # multiples of 16 bytes; of those of 505 rows, the first alone does.
+    for n in (504, 505):
+        compiled.clear()
+        X = torch.stack([rows(n, 3, "float32", seed) for seed in range(3)])
+        k_means_batched(X, 5, init=X[:, :5])
+        assert bool(compiled.kernels) == (n == 504)
 
 
 @pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs several GPUs")

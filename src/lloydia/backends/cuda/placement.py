@@ -10,15 +10,13 @@ from numpy.typing import NDArray
 
 from lloydia.backends.cuda.dataset import Dataset
 from lloydia.backends.cuda.rows.memory import needed_bytes
+from lloydia.backends.cuda.run_kinds import run_kind
 from lloydia.backends.cuda.runtime.devices import check_memory
 from lloydia.backends.cuda.runtime.launching import place
 from lloydia.backends.cuda.runtime.upload import to_device
 from lloydia.spelling import option
 
-__all__ = ["MAX_ROWS", "place_rows"]
-
-# Row numbers are 32-bit integers.
-MAX_ROWS = 2**31 - 2**20
+__all__ = ["place_rows"]
 
 
 def place_rows(X: Any, weights: NDArray | None, device: str) -> Dataset:
@@ -41,13 +39,15 @@ def place_rows(X: Any, weights: NDArray | None, device: str) -> Dataset:
     # Rows without numbers (:mod:`rehearsal`) are on no device.
     absent = isinstance(X, torch.Tensor) and X.is_meta
     home = X.device if absent else place(device)
-    if X.shape[0] > MAX_ROWS:
+    n, d = X.shape
+    most = run_kind(d).max_rows
+    if n > most:
         raise ValueError(
-            f"X has {X.shape[0]:,} rows, and a GPU takes at most {MAX_ROWS:,}: use "
+            f"X has {n:,} rows of {d:,} features, and a GPU takes at most {most:,} of them: use "
             f"{option('device', 'cpu')}."
         )
     there = isinstance(X, torch.Tensor) and X.device == home
     copied = not there or not X.is_contiguous()
-    check_memory(needed_bytes(*X.shape, X.dtype.itemsize, copied), home)
+    check_memory(needed_bytes(n, d, X.dtype.itemsize, copied), home)
     rows = X.contiguous() if there else to_device(np.asarray(X), home)
     return Dataset(rows, None if weights is None else torch.as_tensor(weights).to(home))

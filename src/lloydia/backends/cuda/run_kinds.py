@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["KINDS", "LOW_DIM", "MATMUL", "RunKind", "run_kind"]
+__all__ = ["KINDS", "LOW_DIM", "MATMUL", "MAX_ROWS", "RunKind", "run_kind"]
+
+# Numbers of rows are 32-bit integers, and programs count some steps past the last row.
+MAX_ROWS = 2**31 - 2**22
 
 
 @dataclass(frozen=True)
@@ -17,6 +20,8 @@ class RunKind:
         What has its kernels.
     max_features : int or None
         The most features of a row.
+    max_rows : int
+        The most rows.
     stores_fp16 : bool
         Whether it reads rows in half precision, from a copy that is made before; if not, its
         scores are float32 numbers, and need a frame.
@@ -31,6 +36,7 @@ class RunKind:
 
     package: str
     max_features: int | None
+    max_rows: int
     stores_fp16: bool
     measures: bool
     in_batches: bool
@@ -45,6 +51,7 @@ class RunKind:
 LOW_DIM = RunKind(
     "low_dim",
     max_features=8,
+    max_rows=MAX_ROWS,
     stores_fp16=False,
     measures=True,
     in_batches=False,
@@ -53,6 +60,8 @@ LOW_DIM = RunKind(
 MATMUL = RunKind(
     "matmul",
     max_features=None,
+    # A row that changes has two updates in a list, whose places are 32-bit integers as well.
+    max_rows=MAX_ROWS // 2,
     stores_fp16=True,
     measures=False,
     in_batches=True,

@@ -225,6 +225,17 @@ def test_whether_every_cluster_has_a_row_is_known_without_counting(where):
     assert not run_iterations(engine, far, max_iter=50, **options).full
 
 
+def test_labels_for_other_centres_do_not_depend_on_the_run_before():
+    X = blobs(24, 10, "float32", seed=0)
+    engine, fresh = (choose("cuda", X, None, None) for _ in range(2))
+    run_iterations(
+        engine, X[:3], algorithm="lloyd", rule=stopping.Labels(), empty="relocate", max_iter=2
+    )
+    engine.classify(X[3:6])
+    fresh.classify(X[3:6])
+    assert float(engine.inertia()) == float(fresh.inertia())
+
+
 def test_rows_are_measured_before_a_run_that_was_begun_is_launched():
     X = blobs(24, 2, "float32", seed=0)
     engine, fresh = (choose("cuda", X, None, None) for _ in range(2))

@@ -75,7 +75,16 @@ def check(X: np.ndarray, C: np.ndarray, old: np.ndarray | None = None) -> Scanne
 
 @pytest.mark.parametrize(
     ("n", "d", "k"),
-    [(300, 9, 2), (300, 16, 5), (257, 33, 64), (129, 100, 65), (64, 128, 140), (40, 300, 20)],
+    [
+        (300, 9, 2),
+        (300, 16, 5),
+        (257, 33, 64),
+        (129, 100, 65),
+        (64, 128, 140),
+        (40, 300, 20),
+        # Two tiles of centres of many features.
+        (80, 300, 500),
+    ],
 )
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_labels_are_the_canonical_ones(n, d, k, dtype):

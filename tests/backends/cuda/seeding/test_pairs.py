@@ -7,10 +7,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import torch
+import triton
+import triton.language as tl
 
 from lloydia.backends.cuda.engine import CUDA
+from lloydia.backends.cuda.runtime.launching import launch, place
 from lloydia.backends.cuda.seeding import pairs
 from lloydia.backends.cuda.seeding.int8_rows import CANDIDATES, Int8Rows
+from lloydia.backends.cuda.seeding.screen import list_pairs
 from lloydia.backends.reference import Reference
 from lloydia.exact.distance import squared_distances
 from lloydia.seeding.plusplus import plusplus
@@ -102,6 +106,36 @@ def test_seeds_that_were_added_at_once_are_looked_at():
         e.seed_extend(np.arange(6, 9))
     candidates = np.arange(50, 60)
     assert engine.seed_potentials(candidates) == oracle.seed_potentials(candidates)
+
+
+@triton.jit
+def list_kernel(hits, pairs, n_pairs, capacity, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    block = tl.program_id(0).to(tl.int64)
+    rows = block * ROWS + tl.arange(0, ROWS)
+    hit = tl.load(hits + rows[:, None] * COLUMNS + tl.arange(0, COLUMNS)[None, :]) != 0
+    list_pairs(block, hit, pairs, n_pairs, capacity, ROWS, COLUMNS)
+
+
+@pytest.mark.parametrize("columns", [8, 16])
+@pytest.mark.parametrize("capacity", [0, 1, 40, 10_000])
+def test_no_pair_is_stored_past_the_end_of_the_list(capacity, columns):
+    rows, blocks = 16, 4
+    hits = np.random.default_rng(columns).random((rows * blocks, columns)) < 0.3
+    hits[rows : 2 * rows] = False
+    expected = {16 * row + candidate for row, candidate in zip(*np.nonzero(hits))}
+    device = place("cuda")
+    # -1 is no pair.
+    pairs = torch.full((capacity + rows * columns,), -1, dtype=torch.int64, device=device)
+    n_pairs = torch.zeros(1, dtype=torch.int64, device=device)
+    launch(
+        list_kernel, (blocks,), torch.from_numpy(hits.astype(np.int8)).to(device), pairs, n_pairs,
+        capacity, ROWS=rows, COLUMNS=columns,
+    )  # fmt: skip
+    listed, after = np.split(pairs.cpu().numpy(), [min(capacity, len(expected))])
+    assert n_pairs.item() == len(expected)
+    assert len(set(listed)) == len(listed)
+    assert set(listed) <= expected
+    assert (after == -1).all()
 
 
 def exact_of(values):

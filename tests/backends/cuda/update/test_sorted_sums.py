@@ -32,14 +32,25 @@ D = 11
     ("gauss", "float64", False, 1500, 2), ("gauss", "float64", True, 1500, 2),
 ])  # fmt: skip
 def test_sums_follow_the_labels(flavour, dtype, weighted, n, k):
-    X = rows_of(flavour, n, D, dtype, seed=1)
+    check_sums(flavour, dtype, weighted, n, D, k)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("d", [65, 129])
+def test_blocks_of_columns_add_the_weights_once(d, dtype, weighted):
+    check_sums("gauss", dtype, weighted, 60, d, 3)
+
+
+def check_sums(flavour, dtype, weighted, n, d, k):
+    X = rows_of(flavour, n, d, dtype, seed=1)
     rng = np.random.default_rng(0)
     weights = 10.0 ** rng.uniform(-6, 6, size=n) if weighted else None
     rows = place_rows(X, weights, "cuda")
     fixed_point_grid = FixedPointGrid.of(rows, rows.grid, rows.weights)
     device = place("cuda")
     updates = SortedUpdates(n, k, device)
-    totals = torch.zeros((1, rows.grid.n_limbs, k, D + 1), dtype=torch.int64, device=device)
+    totals = torch.zeros((1, rows.grid.n_limbs, k, d + 1), dtype=torch.int64, device=device)
     old = np.full(n, -1, dtype=np.int32)
     limbs = sums.limbs(X, weights, rows.grid)
     for share in (1.0, 0.4, 0.0):

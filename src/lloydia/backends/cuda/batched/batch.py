@@ -13,7 +13,6 @@ from lloydia.backends.cuda.batched.rows import BatchRows, alike
 from lloydia.backends.cuda.batched.run import BatchRun, BatchStatus
 from lloydia.backends.cuda.matmul.scan import TensorScan
 from lloydia.backends.cuda.matmul.starting import queue_start
-from lloydia.backends.cuda.placement import MAX_ROWS
 from lloydia.backends.cuda.rows.distances import own_distances
 from lloydia.backends.cuda.rows.fp16_rows import padded
 from lloydia.backends.cuda.rows.totals import cost_limbs, join_cost
@@ -267,8 +266,9 @@ def batches(
 def largest_batch(X: Any, k: int, device: torch.device, copied: bool) -> int:
     """Return how many items fit in the device's memory, and in what kernels count."""
     batch_size, n, d = X.shape
-    row = run_kind(d).row_bytes(padded(d)) + (d * X.dtype.itemsize if copied else 0)
+    kind = run_kind(d)
+    row = kind.row_bytes(padded(d)) + (d * X.dtype.itemsize if copied else 0)
     # Centres: their history, those in half precision, and sums of, as a rule, two limbs.
     each = n * row + k * (d + 1) * (8 * (SLOTS + 2) + 32) + BYTES_PER_ITEM
     free = free_bytes(device, batch_size * each)
-    return min(batch_size, MAX_GRID_Z, MAX_ROWS // n, free // each)
+    return min(batch_size, MAX_GRID_Z, kind.max_rows // n, free // each)

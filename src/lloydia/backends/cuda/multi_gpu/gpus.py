@@ -24,7 +24,6 @@ from lloydia.backends.cuda.engine import CUDA
 from lloydia.backends.cuda.multi_gpu.own_run import OwnRun
 from lloydia.backends.cuda.multi_gpu.part import CUDAPart
 from lloydia.backends.cuda.multi_gpu.threads import Threads
-from lloydia.backends.cuda.placement import MAX_ROWS
 from lloydia.backends.cuda.rehearsal import (
     REHEARSED_SEEDS,
     AbsentRows,
@@ -32,6 +31,7 @@ from lloydia.backends.cuda.rehearsal import (
     forms_of,
     make_run,
 )
+from lloydia.backends.cuda.run_kinds import MAX_ROWS
 from lloydia.backends.cuda.runtime.forms import compile_together
 from lloydia.backends.cuda.runtime.launching import INTERPRETED
 from lloydia.backends.cuda.runtime.own_device import current

@@ -55,6 +55,8 @@ def add_kernel(
 ):  # fmt: skip
     """Add the updates to the sums; programs of the first column block also add the weights."""
     batch_item = tl.program_id(2).to(tl.int64)
+    # All limbs together may have more numbers than 32 bits count.
+    limb_size = limb_size.to(tl.int64)
     # These loads are in flight at once, before the updates are needed.
     wait_for_previous_kernel()
     stopped, count = tl.load(item_state(run_state) + STOPPED), tl.load(totals + batch_item)

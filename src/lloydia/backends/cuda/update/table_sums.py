@@ -84,7 +84,7 @@ def empty_table(table, words, THREADS: tl.constexpr):
 def rows_of(tile, changed_rows, n_changed, ROWS: tl.constexpr):
     """Return the rows of a tile, 0 where there is none.
 
-    Tiles up to three steps of the loop past the last still have 32-bit numbers: placement.MAX_ROWS
+    Tiles up to three steps of the loop past the last still have 32-bit numbers: run_kinds.MAX_ROWS
     leaves room.
     """
     at = tile * ROWS + tl.arange(0, ROWS)
@@ -145,7 +145,7 @@ def count(
 ):  # fmt: skip
     """Count the rows that clusters gain and lose, in this program's share of the list.
 
-    Numbers up to one step of all programs past the last row fit in 32 bits: placement.MAX_ROWS
+    Numbers up to one step of all programs past the last row fit in 32 bits: run_kinds.MAX_ROWS
     leaves room.
     """
     lane = tl.arange(0, ROWS_PER_STEP)
