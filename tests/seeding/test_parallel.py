@@ -14,7 +14,7 @@ from lloydia.backends.group import Here
 from lloydia.backends.parts import Parts
 from lloydia.exact.counter import chosen, uniforms
 from lloydia.seeding import SEEDINGS
-from lloydia.seeding.parallel import oversample, parallel
+from lloydia.seeding.parallel import parallel
 from nasty import FLAVOURS, rows_of
 
 
@@ -63,9 +63,13 @@ def test_a_seeding_is_about_as_good_as_that_of_plusplus():
     assert cost("k-means||") < 1.2 * cost("k-means++")
 
 
-def test_about_ten_k_distinct_candidates_are_chosen():
+def test_about_ten_k_distinct_candidates_are_chosen(monkeypatch):
     X = np.random.default_rng(0).normal(size=(30_000, 3))
-    rows = oversample(choose("cpu", X, None, None), 50, np.random.RandomState(0))
+    engine, reduced = choose("cpu", X, None, None), []
+    subset = engine.subset
+    monkeypatch.setattr(engine, "subset", lambda *given: reduced.append(given) or subset(*given))
+    parallel(engine, 50, np.random.RandomState(0))
+    ((rows, _),) = reduced
     assert len(set(rows.tolist())) == len(rows)
     assert 0.8 * 500 < len(rows) < 1.2 * 500
 

@@ -95,9 +95,10 @@ class Abilities(Protocol):
     def seed_plusplus(
         self, first: NDArray[np.float64], fractions: NDArray[np.float64]
     ) -> NDArray[np.int64] | None:
-        """Do what :func:`lloydia.seeding.plusplus.by_steps` does, in one call; None if it cannot.
+        """Return the rows that the steps of :func:`lloydia.seeding.plusplus.plusplus` choose.
 
-        The seeding state is undefined afterwards.
+        They begin with ``seed_draw(first)``, and are fewer if D becomes 0.  Returns None if the
+        engine cannot do it in one call; if it can, the seeding state is undefined afterwards.
         """
         return None
 

@@ -27,21 +27,6 @@ def parallel(engine: Engine, k: int, random_state: np.random.RandomState) -> NDA
 
     If the rounds draw fewer than `k` rows, the others are drawn one by one as in k-means++.
     """
-    candidates = oversample(engine, k, random_state)
-    while len(candidates) < k:
-        row = engine.seed_draw(random_state.random_sample(1))
-        if row[0] < 0:
-            break
-        engine.seed_extend(row)
-        candidates = np.append(candidates, row)
-    order = np.argsort(candidates)
-    loads = engine.seed_loads()[order]
-    few = engine.subset(candidates[order], loads / loads.max())
-    return candidates[order][plusplus(few, k, random_state)]
-
-
-def oversample(engine: Engine, k: int, random_state: np.random.RandomState) -> NDArray[np.int64]:
-    """Return the indices of distinct candidates, which are now the engine's seeds."""
     engine.seed_start()
     fresh = engine.seed_draw(random_state.random_sample(1))
     candidates = np.empty(0, dtype=np.int64)
@@ -54,4 +39,13 @@ def oversample(engine: Engine, k: int, random_state: np.random.RandomState) -> N
         fresh = engine.seed_sample(key, OVERSAMPLING * k)
         if len(fresh) == 0:
             break
-    return candidates
+    while len(candidates) < k:
+        row = engine.seed_draw(random_state.random_sample(1))
+        if row[0] < 0:
+            break
+        engine.seed_extend(row)
+        candidates = np.append(candidates, row)
+    order = np.argsort(candidates)
+    loads = engine.seed_loads()[order]
+    few = engine.subset(candidates[order], loads / loads.max())
+    return candidates[order][plusplus(few, k, random_state)]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from lloydia.backends.engine import Engine
 from lloydia.progress.stages import steps
 
-__all__ = ["by_steps", "greedy", "plusplus"]
+__all__ = ["greedy", "plusplus"]
 
 
 def plusplus(
@@ -35,18 +35,14 @@ def plusplus(
     first = random_state.random_sample(1)
     fractions = random_state.uniform(size=(k - 1, n_trials))
     rows = engine.seed_plusplus(first, fractions)
-    return np.resize(by_steps(engine, first, fractions) if rows is None else rows, k)
-
-
-def by_steps(
-    engine: Engine, first: NDArray[np.float64], fractions: NDArray[np.float64]
-) -> NDArray[np.int64]:
-    """Return the first row and the best draw of each row of `fractions`; fewer if D becomes 0."""
-    engine.seed_start()
-    row = engine.seed_draw(first)
-    engine.seed_add(int(row[0]))
-    chosen = engine.seed_greedy(fractions)
-    return np.append(row, greedy(engine, fractions) if chosen is None else chosen)
+    if rows is None:
+        # This engine takes one step after the other.
+        engine.seed_start()
+        row = engine.seed_draw(first)
+        engine.seed_add(int(row[0]))
+        chosen = engine.seed_greedy(fractions)
+        rows = np.append(row, greedy(engine, fractions) if chosen is None else chosen)
+    return np.resize(rows, k)
 
 
 def greedy(engine: Engine, fractions: NDArray[np.float64]) -> NDArray[np.int64]:

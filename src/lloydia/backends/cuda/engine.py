@@ -24,7 +24,7 @@ from lloydia.backends.cuda.runtime.forms import at_first
 from lloydia.backends.cuda.runtime.launching import INTERPRETED
 from lloydia.backends.cuda.runtime.own_device import current, on
 from lloydia.backends.cuda.seeding import donors
-from lloydia.backends.cuda.seeding.seeds import Seeds
+from lloydia.backends.cuda.seeding.seeder import Seeder
 from lloydia.backends.engine import Engine, ExpectedRun, StopRule
 from lloydia.backends.reports import Report
 from lloydia.backends.run_settings import RunSettings
@@ -46,12 +46,12 @@ class CUDA(Seeded, Engine):
     Attributes
     ----------
     data : Dataset
-    seeder : Seeds
+    seeder : Seeder
     counters : Counters
         Of the assignments of all runs.
     """
 
-    seeder: Seeds
+    seeder: Seeder
 
     def __init__(self, X: Any, weights: NDArray | None, device: str) -> None:
         with on(device):
@@ -69,7 +69,7 @@ class CUDA(Seeded, Engine):
         return engine
 
     def _take(self, data: Dataset) -> None:
-        self.seeder = Seeds(data)
+        self.seeder = Seeder(data)
         self.data, self.device, self.name, self.dtype = data, data.device, data.name, data.dtype
         self.n_samples, self.n_features = data.n_samples, data.n_features
         self.counters = Counters()

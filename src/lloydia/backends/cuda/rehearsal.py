@@ -26,7 +26,7 @@ from lloydia.backends.cuda.rows.magnitudes import new_bounds
 from lloydia.backends.cuda.runtime.async_copy import AsyncCopy
 from lloydia.backends.cuda.runtime.forms import Forms, compile_together, rehearsal
 from lloydia.backends.cuda.runtime.own_device import current
-from lloydia.backends.cuda.seeding.seeds import Seeds
+from lloydia.backends.cuda.seeding.seeder import Seeder
 from lloydia.backends.engine import Engine, ExpectedRun
 from lloydia.exact import sums as exact
 
@@ -34,7 +34,7 @@ __all__ = [
     "LARGEST",
     "REHEARSED_SEEDS",
     "AbsentRows",
-    "AbsentSeeds",
+    "AbsentSeeder",
     "KnownAtStart",
     "forms_now_and_later",
     "forms_of",
@@ -116,7 +116,7 @@ class AbsentRows(Dataset):
         return exact.Magnitudes(n, largest, smallest, *self.weight_magnitudes)
 
 
-class AbsentSeeds(Seeds):
+class AbsentSeeder(Seeder):
     """Seeds of rows without numbers.
 
     A round of k-means|| draws as many rows as it does on average.  After a few farthest rows all D
@@ -132,7 +132,7 @@ class AbsentSeeds(Seeds):
 
     def seed_sample(self, key: int, factor: float) -> NDArray[np.int64]:
         super().seed_sample(key, factor)
-        return np.arange(min(round(factor), self.seeded.n_samples))
+        return np.arange(min(round(factor), self.rows.n_samples))
 
 
 # What the host reads of tensors.
@@ -214,7 +214,7 @@ def _forms_of(work: Callable[[], object]) -> Forms:
 def like(data: Dataset, at_start: KnownAtStart) -> CUDA:
     """Return an engine of rows without numbers, like those of a data set as it was at a start."""
     engine = CUDA.over(AbsentRows(data, at_start))
-    engine.seeder = AbsentSeeds(engine.data)
+    engine.seeder = AbsentSeeder(engine.data)
     return engine
 
 

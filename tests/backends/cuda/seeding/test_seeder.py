@@ -82,7 +82,7 @@ def test_the_state_is_that_of_the_oracle_after_every_seed(dtype):
         row = int(candidates[3]) if rng.random() < 0.5 else int(candidates[0]) // 2
         for e in (engine, oracle):
             e.seed_add(row)
-        assert (engine.seeder.seeder.state.nearest.cpu().numpy() == oracle.nearest).all()
+        assert (engine.seeder.state.nearest.cpu().numpy() == oracle.nearest).all()
         u = np.append(rng.random(7), [0.0, 1.0 - 2.0**-53])
         assert (engine.seed_draw(u) == oracle.seed_draw(u)).all()
         assert engine.seed_farthest() == oracle.seed_farthest()
@@ -91,7 +91,7 @@ def test_the_state_is_that_of_the_oracle_after_every_seed(dtype):
         best = int(drawn[np.argmin(engine.seed_potentials(drawn))])
         for e in (engine, oracle):
             e.seed_add(best)
-        assert (engine.seeder.seeder.state.nearest.cpu().numpy() == oracle.nearest).all()
+        assert (engine.seeder.state.nearest.cpu().numpy() == oracle.nearest).all()
 
 
 def test_rows_that_share_no_memory_with_their_copy(monkeypatch):

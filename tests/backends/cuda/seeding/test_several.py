@@ -49,7 +49,7 @@ def test_the_state_is_that_of_the_oracle_after_every_round(d, dtype, weighted):
         rows = np.random.default_rng(round_of).integers(300, size=count)
         for e in (engine, oracle):
             e.seed_extend(rows)
-        state = engine.seeder.seeder.state
+        state = engine.seeder.state
         assert (state.nearest.cpu().numpy() == oracle.nearest).all()
         assert (state.owners.cpu().numpy() == oracle.owners).all()
         assert (engine.seed_loads() == oracle.seed_loads()).all()

@@ -1,6 +1,6 @@
 """k-means++ on few rows of few features, in one kernel.
 
-The kernel does what :func:`lloydia.seeding.plusplus.by_steps` does with :mod:`seeder`, with the
+The kernel does what :func:`lloydia.seeding.plusplus.plusplus` does with :mod:`seeder`, with the
 same integers.  For few rows, calls between the steps would take most of the time.  Rows are stored
 feature-major; the last tile is filled up with the last row, at weight 0.
 """

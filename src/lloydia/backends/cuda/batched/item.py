@@ -14,7 +14,7 @@ from lloydia.backends.cuda.batched.batch import LAG, Batch, batches
 from lloydia.backends.cuda.dataset import Dataset
 from lloydia.backends.cuda.engine import CUDA
 from lloydia.backends.cuda.runtime.own_device import current
-from lloydia.backends.cuda.seeding.seeds import Seeds
+from lloydia.backends.cuda.seeding.seeder import Seeder
 from lloydia.backends.engine import NEVER, Abilities
 from lloydia.backends.reports import Report
 from lloydia.backends.run_settings import RunSettings, Starts
@@ -68,12 +68,12 @@ class BatchItem(Seeded, Abilities, Starts):
     algorithm = "lloyd"
     lag = LAG
     full = False
-    seeder: Seeds
+    seeder: Seeder
 
     def __init__(self, batch: Batch, number: int) -> None:
         rows = batch.rows
         data = Dataset(rows.X[number], None)
-        self.seeder = Seeds(data)
+        self.seeder = Seeder(data)
         self.batch, self.number, self.data, self.name = batch, number, data, batch.name
         self.dtype, self.n_samples, self.n_features = rows.dtype, rows.n_samples, rows.n_features
         known, self.tolerance = rows.measured, NEVER

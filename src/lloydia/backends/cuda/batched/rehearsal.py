@@ -12,7 +12,7 @@ import torch
 from lloydia.backends.cuda.batched.batch import Batch
 from lloydia.backends.cuda.batched.item import BatchItem
 from lloydia.backends.cuda.batched.rows import BatchRows, Measured
-from lloydia.backends.cuda.rehearsal import LARGEST, AbsentSeeds, forms_of
+from lloydia.backends.cuda.rehearsal import LARGEST, AbsentSeeder, forms_of
 from lloydia.backends.cuda.rows.magnitudes import new_bounds
 from lloydia.backends.cuda.run_kinds import run_kind
 from lloydia.backends.cuda.runtime.forms import at_first, compile_together
@@ -45,7 +45,7 @@ def make_batch(
     if starts is None and draw is not None:
         for number in range(ITEMS):
             item = BatchItem(batch, number)
-            item.seeder = AbsentSeeds(item.data)
+            item.seeder = AbsentSeeder(item.data)
             draw(item)
     batch.starts = [np.zeros((k, d), dtype=rows.dtype)] * ITEMS
     batch.queued = 2

@@ -1,7 +1,6 @@
 """Seeding and empty clusters on the device.
 
-* :mod:`seeds` has an engine's methods, which a :mod:`seeder` implements; :mod:`part_seeder`
-  implements those of a part of the data.
+* :mod:`seeder` has the methods of an engine, and :mod:`part_seeder` those of a part of the data.
 * :mod:`state` has the state of both: each row's D to the nearest seed, and the candidates.
 * :mod:`tiles` draws rows by weight times D.  Candidates of k-means++ are evaluated by
   :mod:`columns`, for few features, or by :mod:`pairs`, for those pairs of a row and a candidate

@@ -32,6 +32,8 @@ proves nothing either.
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 import triton
 import triton.language as tl
@@ -39,6 +41,7 @@ import triton.language as tl
 from lloydia.backends.cuda.protocols import WholeRows
 from lloydia.backends.cuda.rows.fp16_frame import NUMBERS, queue_frame
 from lloydia.backends.cuda.runtime.launching import EXACT, ceil_div, launch, next_power
+from lloydia.backends.cuda.runtime.relocation import Stages
 
 __all__ = ["CANDIDATES", "CHUNK", "Int8Rows", "encode_candidate", "encode_candidates", "reach_of"]
 
@@ -212,7 +215,7 @@ def encode_candidates(
 
 
 class Int8Rows:
-    """Rows in 8 bits, and up to CANDIDATES candidates in 16.
+    """The memory of rows in 8 bits, and of up to CANDIDATES candidates in 16.
 
     Parameters
     ----------
@@ -236,7 +239,7 @@ class Int8Rows:
         n, d, new = rows.n_samples, rows.n_features, {"device": rows.device}
         self.width, self.double = width_of(d), rows.wide == torch.float64
         self.frame = torch.empty(NUMBERS.value, dtype=torch.float64, **new)
-        origin, self.offsets = torch.empty((2, d), dtype=torch.float64, **new)
+        self.offsets = torch.empty(d, dtype=torch.float64, **new)
         self.digits = torch.empty((n, self.width), dtype=torch.int8, **new)
         self.scales, self.norms, self.residuals = (
             torch.empty(n, dtype=torch.float32, **new) for _ in range(3)
@@ -244,13 +247,16 @@ class Int8Rows:
         count = CANDIDATES.value
         self.candidate_digits = torch.zeros((2 * count, self.width), dtype=torch.int8, **new)
         self.candidate_numbers = torch.zeros(3 * count, dtype=torch.float32, **new)
-        queue_frame(rows, (self.frame, origin, self.offsets))
-        block = min(next_power(self.width), 512)
-        launch(
-            encode_rows, (ceil_div(n, TILE // block),),
+
+    def stages(self, rows: WholeRows) -> Stages:
+        """Return what queues the frame of the rows, and the rows in 8 bits."""
+        origin, block = torch.empty_like(self.offsets), min(next_power(self.width), 512)
+        encode = partial(
+            launch, encode_rows, (ceil_div(rows.n_samples, TILE // block),),
             rows.X, self.offsets, self.frame, self.digits, self.scales, self.norms, self.residuals,
-            n, d, self.width, ROWS=TILE // block, BLOCK=block, **EXACT,
+            *rows.X.shape, self.width, ROWS=TILE // block, BLOCK=block, **EXACT,
         )  # fmt: skip
+        return [partial(queue_frame, rows, (self.frame, origin, self.offsets)), encode]
 
     def encode(self, table: torch.Tensor) -> None:
         """Queue the encoding of candidates: `table` has shape (CANDIDATES, d)."""

@@ -194,20 +194,30 @@ class Pairs:
         self.squares: torch.Tensor | None = None
         self.n_pairs: torch.Tensor | None = None
 
-    def begin(self) -> None:
-        """Make the copy of the rows, unless that takes more than half of the free memory."""
-        n, d, device = self.rows.n_samples, self.rows.n_features, self.rows.device
-        if self.int8_rows is not None or not self.stay or d > MOST_FEATURES:
-            return
-        needed = n * (bytes_a_row(d) + 16 * PAIRS_A_ROW + 4)
-        if 2 * needed > free_bytes(device, 2 * needed):
-            return
-        capacity = max(CANDIDATES.value, PAIRS_A_ROW * n)
-        self.int8_rows = Int8Rows(self.rows)
-        self.reach = torch.empty(n, dtype=torch.float32, device=device)
-        self.pairs = torch.empty(capacity, dtype=torch.int64, device=device)
-        self.squares = torch.empty(capacity, dtype=torch.float64, device=device)
-        self.n_pairs = torch.zeros(1, dtype=torch.int64, device=device)
+    def begin(self, nearest: torch.Tensor) -> None:
+        """Queue the copy of the rows, if there is room for it, and u where it is stale."""
+        n, device = self.rows.n_samples, self.rows.device
+        if self.int8_rows is None and self._has_room():
+            self.int8_rows = Int8Rows(self.rows)
+            for queue in self.int8_rows.stages(self.rows):
+                queue()
+            capacity = max(CANDIDATES.value, PAIRS_A_ROW * n)
+            self.reach = torch.empty(n, dtype=torch.float32, device=device)
+            self.pairs = torch.empty(capacity, dtype=torch.int64, device=device)
+            self.squares = torch.empty(capacity, dtype=torch.float64, device=device)
+            self.n_pairs = torch.zeros(1, dtype=torch.int64, device=device)
+        if self.int8_rows is not None and self.stale:
+            assert self.reach is not None
+            queue_reach(self.int8_rows, nearest, self.reach)
+            self.stale = False
+
+    def _has_room(self) -> bool:
+        """Return whether the copy pays, and takes at most half of the free memory."""
+        d = self.rows.n_features
+        if not self.stay or d > MOST_FEATURES:
+            return False
+        needed = self.rows.n_samples * (bytes_a_row(d) + 16 * PAIRS_A_ROW + 4)
+        return 2 * needed <= free_bytes(self.rows.device, 2 * needed)
 
     def improve_all(self) -> None:
         """Mark candidate 0, which is not evaluated, as possibly nearer for all rows."""
@@ -246,13 +256,6 @@ class Pairs:
             *self.rows.X.shape, count, self._capacity(), LEVELS=self._levels(),
             STAGES=STAGES, BLOCK=BLOCK, num_warps=WARPS, **EXACT,
         )  # fmt: skip
-
-    def renew(self, nearest: torch.Tensor) -> None:
-        """Queue u of all rows, if it is stale."""
-        if self.int8_rows is not None and self.stale:
-            assert self.reach is not None
-            queue_reach(self.int8_rows, nearest, self.reach)
-            self.stale = False
 
     def _capacity(self) -> int:
         return 0 if self.pairs is None else len(self.pairs)

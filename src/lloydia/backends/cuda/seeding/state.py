@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable
 from functools import partial
 
 import torch
@@ -12,7 +11,7 @@ import torch
 from lloydia.backends.cuda.rows.totals import largest_term
 from lloydia.backends.cuda.run_kinds import LOW_DIM
 from lloydia.backends.cuda.runtime.launching import EXACT, ceil_div, given, launch, processors
-from lloydia.backends.cuda.runtime.recording import Recording
+from lloydia.backends.cuda.runtime.relocation import Stages
 from lloydia.backends.cuda.seeding import tiles
 from lloydia.backends.cuda.seeding.columns import Columns
 from lloydia.backends.cuda.seeding.int8_rows import block_of
@@ -118,7 +117,7 @@ class SeedingState:
         self.terms[:1].copy_(self.largest)
         self.step.zero_()
         if self.pairs is not None:
-            self._begin_pairs()
+            self.pairs.begin(self.nearest)
             self.pairs.encode(self)
         self.evaluation.evaluate(self, changes, count)
         self.largest.copy_(self.terms[:1])
@@ -130,7 +129,8 @@ class SeedingState:
         self.terms[:1].copy_(self.largest)
         self.largest.zero_()
         self.step.zero_()
-        self._accept(changes, len(changes))
+        for queue in self._acceptance(changes, len(changes)):
+            queue()
         self.n_seeds += 1
 
     def accept_first(self, candidate: torch.Tensor) -> None:
@@ -145,9 +145,9 @@ class SeedingState:
 
     # -- steps that are queued together --------------------------------------------------------
 
-    def queue_steps(
+    def begin_steps(
         self, fractions: torch.Tensor, rows: torch.Tensor, changes: torch.Tensor
-    ) -> Callable[[], None]:
+    ) -> Stages:
         """Return what queues a step: draws, their evaluation, and the best one as a seed.
 
         Parameters
@@ -157,23 +157,14 @@ class SeedingState:
             What is drawn, and the changes, which are zeros.
         """
         count = fractions.shape[1]
-        recording = Recording()
         self.step.zero_()
         if self.pairs is not None:
-            self._begin_pairs()
-
-        stages = [
+            self.pairs.begin(self.nearest)
+        return [
             partial(self._draw, fractions, rows, count, takes=True),
             partial(self.evaluation.evaluate, self, changes, count),
-            partial(self._accept, changes, count),
+            *self._acceptance(changes, count),
         ]
-        return lambda: recording.do(lambda: stages, self.rows.device)
-
-    def _begin_pairs(self) -> None:
-        """Allocate what finding pairs needs."""
-        assert self.pairs is not None
-        self.pairs.begin()
-        self.pairs.renew(self.nearest)
 
     def _draw(self, fractions: torch.Tensor, rows: torch.Tensor, count: int, takes: bool) -> None:
         d = self.rows.n_features
@@ -190,10 +181,14 @@ class SeedingState:
             BLOCK=block_of(d), num_warps=4, **EXACT,
         )  # fmt: skip
 
-    def _accept(self, changes: torch.Tensor, count: int) -> None:
-        self.evaluation.accept(self, changes, count)
-        if self.pairs is not None:
-            self._sum_tiles()
+    def _acceptance(self, changes: torch.Tensor, count: int) -> Stages:
+        """Return what queues the candidate of least change as a seed, and the end of the step."""
+        accept = partial(self.evaluation.accept, self, changes, count)
+        # The kernel for few features also sums the tiles.
+        sums = [] if self.pairs is None else [self._sum_tiles]
+        return [accept, *sums, self._end_step]
+
+    def _end_step(self) -> None:
         programs = min(len(self.totals), 4 * processors(self.rows.device))
         launch(
             tiles.end_step, (programs,),
