@@ -1,7 +1,8 @@
 """The GPU engine: Triton kernels over rows on the device.
 
 Packages, from the top: each imports only from those below it, and says in its docstring what its
-modules are.
+modules are.  Of the modules, :mod:`protocols`, :mod:`options`, :mod:`dispatch` and :mod:`run_kinds`
+are exempt: all packages may import them, and they may import from packages, but in no circle.
 
 * :mod:`batched`: many data sets at once; :mod:`out_of_core`: rows that exceed a GPU's memory;
   :mod:`multi_gpu`: several GPUs.
@@ -45,8 +46,9 @@ Terms:
 * *lag*: how many iterations the host may be behind the device; *unchecked*: the host has yet to
   check what the device found about the rows of a run.
 
-The host never waits inside an iteration.  An iteration with few features is four recorded kernels;
-with more features it is five where all centres take little memory, up to a dozen otherwise.
+After the first iteration, in which it may wait for the grid, the host never waits inside one.  An
+iteration with few features is four recorded kernels; with more features it is five where all
+centres take little memory, up to a dozen otherwise.
 Kernels that are queued past the end of a run, or past an iteration with empty clusters, read the
 run state and change nothing.
 """

@@ -252,8 +252,8 @@ class Dataset:
     def halve(self, later: bool = False) -> None:
         """Queue the half-precision copy of the rows, and their measurement unless it was.
 
-        The copy of what is measured to the host is queued as well, unless it is to be queued
-        `later`, or there is a guess of it.
+        Unless `later`, or where a guess of the grid suffices, the copy of the bounds to the host is
+        queued as well.
         """
         self.measured = new_bounds(self.X) if self.bounds is None else None
         self.fp16_rows = Fp16Rows(self, bounds=self.measured)

@@ -1,8 +1,10 @@
-"""Which kernels run: one table, by the shape of the data, their type and the GPU, with the reason.
+"""Which kernels a run launches: one table, by shape, type and GPU, with the reasons.
 
 The code that launches kernels calls :func:`chosen` with a stage, and ``lloydia info --shape``
 prints what it answers (:func:`choices`).  The first case of a stage whose condition holds is taken.
-The stage ``RUN`` is that of :mod:`run_kinds`, which packages below this one ask as well.
+The stage ``RUN`` is that of :mod:`run_kinds`, which packages below this one ask as well.  The other
+stages are for more than 8 features; with fewer the one choice is that of tables of sums, in
+:mod:`low_dim.shape`.  Seedings choose in :mod:`seeding.state` and :mod:`seeding.several`.
 No choice changes a bit of any result.  Thresholds were measured on an H200.
 """
 
@@ -63,7 +65,7 @@ class Work:
     weighted : bool
         Whether rows have weights.
     aligned : bool
-        Whether rows begin at a multiple of 16 bytes.
+        Whether X begins at a multiple of 16 bytes.
     gluon : bool
         Whether the GPU is a Hopper, and Triton has the Gluon that :mod:`matmul.hopper_scan` needs.
     """
@@ -115,7 +117,7 @@ class Stage(StrEnum):
 
 
 class Kernels(StrEnum):
-    """What it is chosen from; each names a module."""
+    """What it is chosen from; each but "none" names a module, a package, or two modules."""
 
     LOW_DIM = "low_dim"
     MATMUL = "matmul"
@@ -188,8 +190,8 @@ def tabulates_all(work: Work) -> bool:
 def prunes(work: Work) -> bool:
     """Return whether bounds may pay, late in a run.
 
-    Its iterations do not end with packing centres, its ambiguous rows have all stages, and its
-    scores are sums in one arena, as :mod:`matmul.pruning.pruned_rows` has them.
+    Pruned iterations need centres that are packed before the scores, a recheck that begins with
+    candidates, and scores that are not summed in groups.
     """
     if not options.is_on("pruning") or not MIN_PRUNED_CENTERS <= work.k <= MAX_PRUNED_CENTERS:
         return False

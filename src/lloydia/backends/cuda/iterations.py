@@ -54,8 +54,8 @@ class Iterations:
     Attributes
     ----------
     queued, launched, reported : int
-        Iterations that the loop has queued, that the device was given, and the last one that the
-        loop has the report of.
+        The numbers of the last iteration that the loop has queued, of the last that was launched,
+        and of the last whose report the loop has.
     used : torch.Tensor of shape (k, d)
         The centres that the labels belong to.
     ending : RunEnding or None
@@ -95,7 +95,7 @@ class Iterations:
         self.run.launch(first, self.queued, ends)
 
     def queue(self) -> None:
-        """Queue one more iteration: several together, where they are short, take less time."""
+        """Count one more iteration; launch all that wait if they are `launches_per_batch`."""
         self.queued += 1
         ends = self.queued == self.request.max_iter
         if ends or self.queued - self.launched >= self.run.launches_per_batch:

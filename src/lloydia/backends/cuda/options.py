@@ -25,10 +25,10 @@ __all__ = ["SWITCHES", "VARIABLE", "is_on", "state", "without"]
 VARIABLE = "LLOYDIA_CUDA_WITHOUT"
 
 SWITCHES = {
-    "recorded_launches": "launches are noted once and repeated, also in other memory",
-    "early_launch": "kernels begin before the one ahead of them has ended, and wait for it inside",
+    "recorded_launches": "launches are noted once and repeated; no other launches are early",
+    "early_launch": "recorded kernels begin before the one ahead has ended, and wait for it inside",
     "pruning": "late in long runs, rows whose labels follow from bounds are not scored",
-    "gluon": "on Hopper, a kernel in Gluon scores rows of few features and clusters",
+    "gluon": "on Hopper, a kernel in Gluon scores 9 to 64 features, for at most 256 clusters",
     "shared_memory_tables": "sums of clusters are added in shared memory first",
 }
 

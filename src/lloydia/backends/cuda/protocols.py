@@ -1,4 +1,18 @@
-"""What packages ask of each other, as protocols: so their types are imported in no circle."""
+"""What packages ask of each other, as protocols: so their types are imported in no circle.
+
+There are eight protocols of rows.  Four are here, each with more than the one before, and four are
+in the modules that need them:
+
+* `Rows`: of the kernels that recheck some rows.
+* `WholeRows`: of what measures, stores or scores all rows.
+* `DataSetRows`: of the fixed-point grid and the mean variance.
+* `RunRows`: of the runs of :mod:`low_dim`.
+* `SummedRows`, in :mod:`update.cluster_sums`: `WholeRows` with a grid on the device.
+* `RowsWithFp16`, in :mod:`matmul.scan`: `WholeRows` with a half-precision copy.
+* `TensorRows`, in :mod:`matmul.memory`: `SummedRows`, `RowsWithFp16` and `RunRows` in one, of the
+  runs of :mod:`matmul`.
+* `SeededRows`, in :mod:`seeding.several`: `RowsWithFp16` and `RunRows` in one, of seedings.
+"""
 
 from __future__ import annotations
 
@@ -212,9 +226,10 @@ class Run(Protocol):
         """Queue an assignment and the inertia."""
 
     def verify(self) -> bool:
-        """Return whether the rows need the limbs that the run has room for, or was made for.
+        """Return whether the run has the limbs that its rows need.
 
-        Waits for what the run found of its rows, if it did, and hands it to them.
+        Of few features: whether they fit in its room; of more: whether the guess of their number
+        was right.  Waits for what the run found of its rows, if it did, and hands it to them.
         """
 
     def repeat(self, work: tuple) -> None:

@@ -1,4 +1,4 @@
-"""Work is rehearsed before it waits for a kernel: then all its kernels are compiled side by side.
+"""Work is rehearsed before its first kernel is needed, so that all are compiled side by side.
 
 A rehearsal is the work itself, such as a fit, for rows that have a shape and a type and no numbers:
 tensors on PyTorch's device ``"meta"``.  Its launches are collected (:mod:`runtime.forms`); its
@@ -244,11 +244,11 @@ def forms_now_and_later(
     """
     engine = like(data, at_start)
     yield forms_of(lambda: work(engine))
-    absent = engine.data
-    if at_start.limbs is None and absent.kind.stores_fp16 and absent.knows_magnitudes:
+    absent_rows = engine.data
+    if at_start.limbs is None and absent_rows.kind.stores_fp16 and absent_rows.knows_magnitudes:
         others = Dataset(data.X, data.weights)
         others.in_range = data.in_range
-        then = KnownAtStart(measured=False, magnitudes=False, limbs=absent.grid.n_limbs)
+        then = KnownAtStart(measured=False, magnitudes=False, limbs=absent_rows.grid.n_limbs)
         yield forms_of(lambda: work(like(others, then)))
 
 

@@ -30,7 +30,7 @@ from lloydia.backends.run_settings import RunSettings
 
 __all__ = ["RunRequest", "build", "bytes_of_clusters", "check", "needed_bytes", "request_run"]
 
-# Of at most so many rows iterations take the device less than the host.
+# Up to this many rows an iteration takes the host longer than the device.
 SMALL_FIT_ROWS = 1 << 14
 
 

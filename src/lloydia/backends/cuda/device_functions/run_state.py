@@ -67,8 +67,9 @@ def wait_for_previous_kernel():
     """Wait until the kernel launched before this one has ended; then let the next one start.
 
     Kernels with this call may be launched early, while the kernel before them still runs
-    (:mod:`runtime.launch_configs`).  Every program makes the call before it reads or writes memory,
-    and in no branch.  The previous kernel has itself waited for the one before it.
+    (:mod:`runtime.launch_configs`); kernels without it are launched in order.  Every program makes
+    the call before it reads or writes global memory, and in no branch.  The previous kernel has
+    itself waited for the one before it.
     """
     if COMPILED and cuda_capability_geq(9, 0):
         gdc_wait()

@@ -111,7 +111,7 @@ def pair_distances(x_at, c_at, inside, d, LEVELS: tl.constexpr, STAGES: tl.const
 
 
 def levels(X: torch.Tensor) -> int:
-    """Return how many features :func:`pair_distances` loads at once, as a power of 2."""
+    """Return the base-2 logarithm of how many features :func:`pair_distances` loads at once."""
     chunk = min(LINE // max(4, X.element_size()), next_power(X.shape[-1]))
     return chunk.bit_length() - 1
 

@@ -1,7 +1,7 @@
 """Which labels occur.
 
-A few rows for each cluster are read before all others: while a label has not been seen, all
-programs that find it write to the same address.
+While a label is unseen, all programs that find it write to one address; so a few rows for each
+cluster are read before all others.
 """
 
 from __future__ import annotations

@@ -21,7 +21,9 @@ LIMBS = 4
 
 
 class Ending:
-    """The result is copied to the host, and waited for when it is used.
+    """The inertia and the labels that occur, copied to the host.
+
+    ``float()`` and :meth:`full` wait for the copy.
 
     Parameters
     ----------

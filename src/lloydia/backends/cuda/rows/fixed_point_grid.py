@@ -2,7 +2,7 @@
 
 The integers are those of :func:`lloydia.exact.sums.limbs`.  Atomics add them in any order, which
 does not change the sums.  Where few clusters would make many additions collide at one address,
-there are replicas of the sums, which :mod:`update.means` adds.
+there are replicas of the sums, which :mod:`low_dim.means` and :mod:`update.all_reduce` add.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from lloydia.exact import sums as exact
 
 __all__ = ["FixedPointGrid", "gather", "queue_gather", "replicas"]
 
-# The most additions at one address in an iteration, and the most replicas.
+# About how many rows of a cluster are added to one replica, and the most replicas.
 ROWS_PER_ADDRESS, MAX_REPLICAS = 256, 512
 
 

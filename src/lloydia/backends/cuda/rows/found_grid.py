@@ -1,8 +1,9 @@
-"""The grid of sums for more than 8 features, found on the device without waiting for the host.
+"""The grid of sums, found on the device without waiting for the host.
 
 The numbers are those of :meth:`lloydia.exact.sums.Grid.choose` for rows without weights, except for
-the number of limbs, which kernels are launched with.  The host guesses it from earlier rows of the
-same shape and checks it later.
+the number of limbs, which kernels are launched with.  With more than 8 features the host guesses it
+from earlier rows of the same shape; with fewer there is room for as many as rows need as a rule.
+The host checks it later.
 """
 
 from __future__ import annotations

@@ -4,9 +4,10 @@ The frame is ``x' = (x - m) s``: m is the mean of the ordinary rows of the sampl
 of two that brings their typical largest coordinate to [8, 16).  Any frame gives correct labels
 (:mod:`lloydia.exact.half_certificate`); this one gives tight bounds.
 
-A few outliers do not change it: the reach of a row is its largest coordinate about the median of
-some rows; the typical reach is the median of those that are not 0; ordinary rows have at most 8
-times that reach.  R, beyond which rows are never certified, is a few norms of the 90th percentile.
+A few outliers do not change it: the reach of a row is its largest distance, over coordinates, from
+the median of some rows; the typical reach is the median of those that are not 0; ordinary rows have
+at most 8 times that reach.  R, beyond which rows are never certified, is REACH times the 90th
+percentile of the norms, and at most MAX_RADIUS.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ SAMPLE, MIN_SAMPLED_ROWS, MAX_SAMPLED_ROWS = 2**11, 64, 128
 SOME, TILE = 16, 4096
 # The largest exponent of s; the smallest is minus twice that.
 MAX_SCALE_EXPONENT, MAX_SCALE_EXPONENT_DOUBLE = tl.constexpr(100), tl.constexpr(500)
-# R in norms of the 90th percentile, and the largest R: float16 must hold half norms, in their unit,
-# and near centres.
+# R over the 90th percentile of the norms, and the largest R: float16 must hold half norms, in their
+# unit, and near centres.
 REACH, MAX_RADIUS = tl.constexpr(3.0), tl.constexpr(8192.0)
 # The place of R among the numbers of a frame, the first of which is s, and how many there are.
 RADIUS, NUMBERS = tl.constexpr(2), tl.constexpr(6)

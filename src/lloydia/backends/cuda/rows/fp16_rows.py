@@ -43,11 +43,13 @@ __all__ = [
     "to_fp16",
 ]
 
-# The rounding of a root and of its operand, in float32 or float64 (a root of float32 is off by
-# 2**-22); what float16, float32 and float64 lose near 0; two roundings of float32.
+# Covers the rounding of a root and of its operand, in float32 (a root is off by 2**-22) or float64.
 GROW = tl.constexpr(1.0 + 2.0**-20)
+# What float16, float32 and float64 lose near 0.
 LOST = tl.constexpr(2.0**-50)
+# The largest number of float16.
 LARGEST_HALF = tl.constexpr(65504.0)
+# Two roundings of float32.
 ROUNDING = tl.constexpr(2.0**-23)
 # Numbers that a program stores at a time, blocks of rows that are prefetched, and programs on a
 # multiprocessor, for float64 rows and for others.
@@ -161,7 +163,7 @@ def rows_kernel(
 
 @triton.jit
 def reach_kernel(numbers):
-    """Write R, which is at most the number that is there, the shift of scores and the unit."""
+    """Lower R to the farthest row's reach, then write the shift of scores and the unit."""
     numbers += tl.program_id(2) * NUMBERS
     largest = tl.load(numbers + FARTHEST) * GROW
     radius = tl.maximum(tl.minimum(tl.load(numbers + RADIUS), largest), 1.0)

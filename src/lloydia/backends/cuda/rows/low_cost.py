@@ -43,8 +43,8 @@ __all__ = [
 BLOCK = tl.constexpr(512)
 # Programs on a multiprocessor.
 RESIDENT = 4
-# The limbs and their exponent, the largest term, whether it is complete, and the complement of the
-# upper half of the smallest term that is not 0.
+# `out` has COST words: 0 to 2: the limbs, 3: their exponent, 4: the largest term; DONE: whether
+# the sum is complete; 6: the complement of the upper half of the smallest term that is not 0.
 LIMBS, COST, DONE = tl.constexpr(3), 7, tl.constexpr(5)
 # The guess allows terms this many powers of two above those of the first rows.
 MARGIN = tl.constexpr(8)

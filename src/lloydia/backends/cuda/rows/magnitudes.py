@@ -91,7 +91,9 @@ def magnitudes_kernel(X, n, d, bounds, ROWS: tl.constexpr, COLUMNS: tl.constexpr
 def new_bounds(X: torch.Tensor) -> torch.Tensor:
     """Return bounds for rows of shape (n, d), or (batch_size, n, d), before any row is measured.
 
-    Kernels raise them from 0; :func:`read_bounds` reads them.
+    They are not initialised: :func:`queue_bounds`, or
+    :func:`~lloydia.backends.cuda.rows.fp16_frame.queue_frame`, makes them 0 before kernels raise
+    them.  :func:`read_bounds` reads them.
     """
     n, d = X.shape[-2:]
     return torch.empty((X.numel() // (n * d), 2, d), dtype=torch.int64, device=X.device)

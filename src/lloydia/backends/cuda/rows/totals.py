@@ -175,8 +175,8 @@ def cost_limbs(
         Bits of a limb; if others add to the sum, those for all values.
     labels : tensor of shape (n,), int32, optional
     seen : tensor of shape (k,), int32, optional
-        The result of :func:`~lloydia.backends.cuda.rows.distances.own_distances`; elements become 1
-        for the labels that occur.
+        The marks that :func:`~lloydia.backends.cuda.rows.distances.own_distances` has set; elements
+        become 1 for the labels that occur.
     """
     if out is None:
         shape = (4,) if batch_size == 1 else (batch_size, 4)

@@ -32,8 +32,8 @@ __all__ = [
 
 # The driver's function that launches kernels.
 LAUNCH = "cuLaunchKernelEx"
-# The launch attribute (CUlaunchAttributeID).  IN_ORDER: the kernel begins when the one before has
-# ended.  COOPERATIVE: also, all its programs are resident at once.
+# The launch attribute (CUlaunchAttributeID).  IN_ORDER is CU_LAUNCH_ATTRIBUTE_IGNORE: the kernel
+# begins when the one before has ended.  COOPERATIVE: also, all its programs are resident at once.
 # PROGRAMMATIC_STREAM_SERIALIZATION: it begins as soon as there is room, and waits inside.
 IN_ORDER, COOPERATIVE, EARLY = 0, 2, 6
 # The instruction by which such a kernel waits; see

@@ -78,7 +78,7 @@ def numbered(number: int) -> torch.device:
 
 @cache
 def processors(device: torch.device) -> int:
-    """Return the number of multiprocessors; programs of a persistent grid are multiples of it."""
+    """Return the number of multiprocessors; a persistent launch has at most a multiple of it."""
     if device.type == "cpu" or INTERPRETED:
         return 1
     return properties_of(device).multi_processor_count

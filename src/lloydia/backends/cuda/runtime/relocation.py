@@ -50,7 +50,7 @@ __all__ = [
 
 # Zeroed bytes of a run that scratch may use: enough for most scratch that begins with zeros.
 ZEROED_BYTES = 1 << 15
-# Relocations that are stored, and the addresses that each has the parameters of.
+# The most relocations kept, and the most sets of addresses that each has parameters for.
 MAX_RECORDED, MAX_ADDRESSES = 128, 8
 _recorded: dict[Hashable, Relocation] = {}
 
@@ -87,8 +87,8 @@ class BufferMap(NamedTuple):
         Names the work.  It determines the kernels, all numbers and types among their arguments, the
         number of buffers, their sizes, and which of their addresses are multiples of 16 bytes.
     buffers : sequence of torch.Tensor
-        Each tensor that is launched with is, or is a view of, one of them.  If a buffer lies in
-        another one it does so for this key always.
+        Each tensor that is launched with is, or is a view of, one of them.  Whether one buffer lies
+        inside another follows from the key.
     scratch : callable
         Returns the scratch of the first time.
     zeros : int
@@ -121,7 +121,7 @@ class BufferMap(NamedTuple):
     def after(self, other: BufferMap) -> BufferMap:
         """Return the buffer map of this work after another work, which has no scratch.
 
-        If buffers of the other lie in buffers of this they do so for its key always.
+        Whether a buffer of the other lies inside one of this follows from the keys.
         """
         key, buffers = (other.key, self.key), [*self.buffers, *other.buffers]
         return self._replace(key=key, buffers=buffers)

@@ -2,11 +2,11 @@
 
 A warp adds 32 numbers at a time: four threads, each with four columns of float32, share a row, so
 there are eight rows in a warp.  That takes as many cycles as the busiest of the 32 banks has
-numbers to add.  So each four rows add different columns at a time (:func:`bank_swizzled`), and with
-two copies of all sums, of 16 columns each, the other four rows add to the second copy: whatever the
-clusters are, 32 numbers go to 32 banks.  With room for one copy only, two rows collide if both
-clusters are in the same half of the banks.  In float64 a thread has two columns, a cluster eight,
-and four copies keep all rows apart.
+numbers to add.  So every four rows add different columns at a time (:func:`bank_swizzled`), and
+with two copies of all sums, of 16 columns each, the other four rows add to the second copy:
+whatever the clusters are, 32 numbers go to 32 banks.  With room for one copy only, two rows collide
+if both clusters are in the same half of the banks.  In float64 a thread has two columns, a cluster
+eight, and four copies keep all rows apart.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Cluster sums follow the rows that changed: by tables in shared memory, or after sorting.
 
-This is for more than 8 features and for batches; :func:`table_sums.has_table` chooses.
+This is for more than 8 features; the stage ``SUMS`` of :mod:`dispatch` chooses.
 """
 
 from __future__ import annotations

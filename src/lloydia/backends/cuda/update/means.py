@@ -95,7 +95,7 @@ def conclude(
 ):  # fmt: skip
     """Write the report, in the last program that arrives, and begin the next iteration.
 
-    AT_LIMIT is what STOPPED becomes where the limit ends the run, which has one if it is `limited`.
+    If `limited`, squared movements within `limit` stop the run: STOPPED becomes AT_LIMIT.
     Return whether this program is the last: it reads what all have stored, past the L1 cache.
     """
     tl.debug_barrier()

@@ -28,11 +28,14 @@ from lloydia.backends.cuda.runtime.relocation import Scratch, tensors_of
 
 __all__ = ["HISTOGRAM_BINS", "SortedUpdates", "update_at"]
 
-# Updates and counters of one step; the most clusters that a program counts by itself.
+# Updates of a block, and the base-2 logarithm of their number.
 LOG_ROWS = tl.constexpr(10)
 ROWS = tl.constexpr(1 << 10)
+# Counters of one step.
 COUNTERS = tl.constexpr(4096)
+# Neighbouring numbers of a running sum that one thread adds.
 SIDE = tl.constexpr(8)
+# The most clusters that a program counts by itself.
 HISTOGRAM_BINS = 1024
 # Warps of a program that sorts.
 WARPS = 4
@@ -253,8 +256,8 @@ class SortedUpdates:
         programs = programs_each(8 * processors(device), batch_size)
         self.programs = min(programs, 2 * ceil_div(n, ROWS.value))
         every = batch_size * self.programs
-        # All are zero between iterations.
         self.pitch = self.bins or k
+        # Zeros between iterations.
         self.counts = torch.zeros(batch_size * self.pitch, dtype=torch.int32, device=device)
         self.begins = torch.empty(batch_size * k, dtype=torch.int32, device=device)
         self.totals = torch.empty(batch_size, dtype=torch.int32, device=device)

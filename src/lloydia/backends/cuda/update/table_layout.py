@@ -55,9 +55,10 @@ class Tiling(NamedTuple):
 class Table(NamedTuple):
     """The layout of a program's table, for all clusters and a spare one, which is never read.
 
-    The spare cluster takes the padding of the last tile, and loses the rows that were in no
-    cluster.  The table has, for each limb, the lower words of its sums, then the upper words; at
-    the end are the row counts.  Each copy of a cluster's sums has one sum for each column.
+    The spare cluster takes the padding of the last tile, and rows that were in no cluster are
+    subtracted from it.  The table has, for each limb, the lower words of its sums, then the upper
+    words; at the end are the row counts.  Each copy of a cluster's sums has one sum for each
+    column.
 
     A table takes the same memory for any k that it has room for, so that few kernels are compiled.
 
@@ -113,7 +114,7 @@ class Table(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Sums of one limb."""
+        """The number of sums of one limb."""
         return self.clusters * self.columns * self.copies
 
     def shared(self, programs: int) -> int:

@@ -1,7 +1,7 @@
-"""All inline assembly (PTX): each function also has portable code, for interpreters and other GPUs.
+"""All inline assembly (PTX), and portable code that does the same.
 
 A function takes the assembly if :data:`runtime.launching.COMPILED` is true, and the portable code
-of the same meaning otherwise.
+otherwise.  That is for the interpreter and, except in :mod:`shared_table`, for other GPUs.
 
 * :mod:`barrier`: all CTAs of a launch wait for each other; :mod:`vector_loads`: loads of four
   numbers.
