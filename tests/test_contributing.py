@@ -1,4 +1,4 @@
-"""CONTRIBUTING.md: the files and names of its walks exist, and no walk is longer than promised."""
+"""CONTRIBUTING.md: its files and names exist, and no walk is longer than promised."""
 
 from __future__ import annotations
 
@@ -16,6 +16,9 @@ WALKS = {
     section.splitlines()[0]: section for section in re.split(r"\n## ", TEXT)[1:]
     if section.startswith(("Add ", "Find ", "How "))
 }  # fmt: skip
+PORTING = (ROOT / "docs" / "developers" / "index.md").read_text(encoding="utf-8")
+SECTIONS = WALKS | {"GPUs of other makers": PORTING.split("\n## ")[1]}
+TREE = TEXT.split("\n## The tree\n")[1].split("```")[1]
 WORDS = {
     word
     for folder in (SOURCE, ROOT / "tests")
@@ -39,15 +42,25 @@ def is_name(word):
     return re.fullmatch(r"[A-Za-z_]\w*(\.\w+)*(\(\))?", word) and not is_path(word)
 
 
-@pytest.mark.parametrize("walk", WALKS)
-def test_files_of_walks_exist(walk):
-    wanted = [word.rstrip("/") for word in quoted(WALKS[walk]) if is_path(word)]
+def test_files_of_the_tree_exist():
+    wanted = re.findall(r"[\w-]+(?:/|\.(?:py|md|toml))", TREE)
+    there = {
+        path.name
+        for folder in ("src", "tests", "benchmarks", "docs", "examples")
+        for path in ((ROOT / folder), *(ROOT / folder).rglob("*"))
+    }
+    assert [name for name in wanted if name.rstrip("/") not in there] == []
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+def test_files_of_walks_exist(section):
+    wanted = [word.rstrip("/") for word in quoted(SECTIONS[section]) if is_path(word)]
     assert [word for word in wanted if not any((path / word).exists() for path in BELOW)] == []
 
 
-@pytest.mark.parametrize("walk", WALKS)
-def test_names_of_walks_exist(walk):
-    names = [word.removesuffix("()") for word in quoted(WALKS[walk]) if is_name(word)]
+@pytest.mark.parametrize("section", SECTIONS)
+def test_names_of_walks_exist(section):
+    names = [word.removesuffix("()") for word in quoted(SECTIONS[section]) if is_name(word)]
     assert [name for name in names if not set(name.split(".")) <= WORDS] == []
 
 

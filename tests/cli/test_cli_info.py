@@ -34,10 +34,13 @@ def test_kernels_for_a_gpu_that_is_not_there(run, capability, scores):
     arguments = ("info", "--shape", "1000000,64,256", "--capability", capability)
     ran = run(*arguments, "--json")
     assert (ran.status, ran.err) == (0, "")
-    found = {one["stage"]: one["choice"] for one in json.loads(ran.out)["gpu_choices"]}
+    facts = json.loads(ran.out)
+    found = {one["stage"]: one["choice"] for one in facts["gpu_choices"]}
+    assert facts["gpu_capability"] == capability
     assert found["scores"] == scores
     assert found["sums of clusters"] == "update.table_sums"
     text = run(*arguments).out
+    assert f"On a GPU of compute capability {capability}\n  run: matmul\n" in text
     assert f"  scores: {scores}\n    " in text
 
 

@@ -109,7 +109,7 @@ def info(
     if shape is not None:
         itemsize = 8 if dtype == "float64" else 4
         facts["cpu_choices"] = cpu_choices(shape, itemsize)
-        facts["gpu_choices"] = gpu_choices(shape, itemsize, capability)
+        facts |= gpu_choices(shape, itemsize, capability)
     if json:
         print_json(facts)
         return
@@ -195,16 +195,20 @@ def cpu_choices(shape: Shape, itemsize: int) -> list[dict[str, str]]:
     return [named(*choice) for choice in choices(*shape, itemsize)]
 
 
-def gpu_choices(
-    shape: Shape, itemsize: int, capability: tuple[int, int] | None
-) -> list[dict[str, str]] | None:
-    """Return what the engine on a GPU chooses for rows without weights; None without Triton."""
+def gpu_choices(shape: Shape, itemsize: int, capability: tuple[int, int] | None) -> dict[str, Any]:
+    """Return what the engine on a GPU chooses for rows without weights, and for which GPU.
+
+    Without Triton the choices are None.
+    """
     try:
         from lloydia.backends.cuda.dispatch import choices, work_of
+        from lloydia.backends.cuda.runtime.hopper import first_capability
     except ImportError:
-        return None
-    work = work_of(*shape, itemsize, capability)
-    return [named(stage, case.kernels, case.why) for stage, case in choices(work)]
+        return {"gpu_choices": None}
+    major, minor = capability or first_capability()
+    work = work_of(*shape, itemsize, (major, minor))
+    found = [named(stage, case.kernels, case.why) for stage, case in choices(work)]
+    return {"gpu_capability": f"{major}.{minor}", "gpu_choices": found}
 
 
 def named(stage: str, choice: str, why: str) -> dict[str, str]:
@@ -240,7 +244,10 @@ def lines(facts: dict[str, Any]) -> Iterator[str]:
         yield "  PyTorch finds none." if torch else f"  {missing}"
     yield from ("", "Compiled kernels")
     yield from columns((one["kernels"], f"{one['folder']}, {size(one)}") for one in facts["caches"])
-    for title, key in (("On the processor", "cpu_choices"), ("On a GPU", "gpu_choices")):
+    on_gpu = "On a GPU"
+    if "gpu_capability" in facts:
+        on_gpu += f" of compute capability {facts['gpu_capability']}"
+    for title, key in (("On the processor", "cpu_choices"), (on_gpu, "gpu_choices")):
         if key in facts:
             yield from ("", title)
             yield from chosen(facts[key])

@@ -117,7 +117,8 @@ def test_gpus_of_amd_are_no_hoppers(hip, monkeypatch):
     assert hopper.has_gluon.__wrapped__(torch.device("cuda", 0)) is (hip is None)
     # What is printed without an NVIDIA GPU is for a Hopper.
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device=None: (8, 0))
-    assert dispatch.work_of(1000, 64, 256, 4).gluon is (hip is not None)
+    work = dispatch.work_of(1000, 64, 256, 4, hopper.first_capability())
+    assert work.gluon is (hip is not None)
 
 
 def test_all_stages_are_told_of_more_features():

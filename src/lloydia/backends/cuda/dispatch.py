@@ -19,7 +19,7 @@ from lloydia.backends.cuda.device_functions.fp16_scores import WIDEST_IN_REGISTE
 from lloydia.backends.cuda.protocols import WholeRows
 from lloydia.backends.cuda.rows.fp16_rows import padded
 from lloydia.backends.cuda.run_kinds import LOW_DIM, run_kind
-from lloydia.backends.cuda.runtime.hopper import first_capability, fits_triton, has_gluon
+from lloydia.backends.cuda.runtime.hopper import fits_triton, has_gluon
 from lloydia.backends.cuda.runtime.launching import next_power
 from lloydia.backends.cuda.update.table_layout import Table
 
@@ -301,9 +301,7 @@ TABLE: dict[Stage, tuple[Case, ...]] = {
 }  # fmt: skip
 
 
-def work_of(
-    n: int, d: int, k: int, itemsize: int, capability: tuple[int, int] | None = None
-) -> Work:
+def work_of(n: int, d: int, k: int, itemsize: int, capability: tuple[int, int]) -> Work:
     """Return what the choice depends on, for rows without weights.
 
     Parameters
@@ -312,10 +310,10 @@ def work_of(
         Rows, features and clusters.
     itemsize : int
         Bytes of a number.
-    capability : tuple of two int, optional
-        The compute capability of the GPU; that of the first one here, or a Hopper's, by default.
+    capability : tuple of two int
+        The compute capability of the GPU.
     """
-    return Work(n, d, k, itemsize, gluon=fits_triton(capability or first_capability()))
+    return Work(n, d, k, itemsize, gluon=fits_triton(capability))
 
 
 def chosen(stage: Stage, work: Work) -> Case:
