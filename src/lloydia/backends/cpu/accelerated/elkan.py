@@ -10,34 +10,25 @@ both be nearest.
 from __future__ import annotations
 
 import numpy as np
-from numba import types
-from numba.extending import overload
 from numpy.typing import NDArray
 
-from lloydia.backends.cpu.rows.features import distance, load, nearest_center
-from lloydia.backends.cpu.runtime.compiled import (
-    LEAN,
-    kernel,
-    local,
-    maximum,
-    minimum,
-    subroutine,
-)
+from lloydia.backends.cpu.rows.features import distance, load
+from lloydia.backends.cpu.runtime.compiled import LEAN, kernel, maximum, minimum, subroutine
 from lloydia.backends.cpu.runtime.counting import upto
 from lloydia.backends.cpu.scan.bounds import upper_bound
 from lloydia.backends.cpu.scan.centers import aligned
-from lloydia.backends.cpu.scan.panels import collect, scores_of_one, store_bounds
+from lloydia.backends.cpu.scan.nearest import near_error
+from lloydia.backends.cpu.scan.panels import collect, score_block, store_bounds
 from lloydia.backends.cpu.scan.scores import (
     above,
     below,
-    certain,
     finite_float32,
     frame,
     limits,
     stored_bound,
 )
-from lloydia.backends.cpu.simd.differences import difference, squared_differences
-from lloydia.backends.cpu.simd.microkernel_centers_in_lanes import LANES, MR
+from lloydia.backends.cpu.simd.differences import difference
+from lloydia.backends.cpu.simd.microkernel_centers_in_lanes import MR
 
 __all__ = ["bound_rows", "elkan", "scratch_for_bounds", "scratch_for_distances"]
 
@@ -46,34 +37,6 @@ COST_OF_ONE_DISTANCE = 8
 
 # At most so many rows have their scores computed together.
 BLOCK = 16 * MR
-
-
-def measure(X, i, centers, numbers, count, unit, squares):
-    """Write the squared distances, in the unit, of row `i` to `count` centres.
-
-    `numbers`, IN, int32, lists the centres; `squares`, OUT, float32, receives the distances.
-    """
-    raise NotImplementedError("compiled code only")
-
-
-@overload(measure, jit_options={"nogil": True, "error_model": "numpy"})
-def _measure(X, i, centers, numbers, count, unit, squares):
-    if isinstance(X, types.Array) and X.layout == "C":
-
-        def dense(X, i, centers, numbers, count, unit, squares):
-            d, size = centers.shape[1], centers.itemsize
-            row, start = X.ctypes.data + i * d * size, centers.ctypes.data
-            for q in range(count):
-                center = start + numbers[q] * d * size
-                squares[q] = squared_differences(row, center, d, unit)
-
-        return dense
-
-    def one_by_one(X, i, centers, numbers, count, unit, squares):
-        for q in range(count):
-            squares[q] = difference(X, i, centers, numbers[q], unit)
-
-    return one_by_one
 
 
 @subroutine(**LEAN)
@@ -88,15 +51,15 @@ def nearer(square, padding):
     return np.float32(maximum(np.sqrt(np.float64(square)) * (1.0 - padding[2]) - padding[3], 0.0))
 
 
-def scratch_for_bounds(d: int, k: int, width: int) -> tuple[NDArray, ...]:
+def scratch_for_bounds(d: int, width: int) -> tuple[NDArray, ...]:
     """Return the scratch of :func:`bound_rows`, for scores of `width` centres, k or more."""
     block = max(1, min(BLOCK // MR, 65536 // width // MR)) * MR
-    return np.zeros((block, d), np.float32), aligned((block, width)), np.empty(d), np.empty(k)
+    return np.zeros((block, d), np.float32), aligned((block, width)), np.empty(block), np.empty(d)
 
 
 @kernel(**LEAN)
 def bound_rows(
-    X, rows, n, centers, drift, total_drift, upper, nearest, lower, padding, fresh, scratch
+    X, rows, n, centers, wide, drift, total_drift, upper, nearest, lower, padding, fresh, scratch
 ):  # fmt: skip
     """Assign `n` listed rows by their scores with all centres, and set all their bounds.
 
@@ -106,8 +69,12 @@ def bound_rows(
     rows : IN, ndarray of int64
     centers : Grouped, IN
         Panels of one vector, in the centres' own order.
-    drift, total_drift
-        S_j of each centre, and the sum of the largest movements.
+    wide : IN, ndarray (k, d), float64
+        The same centres.
+    drift : IN, ndarray (k or more,), float32
+        S_j of each centre.
+    total_drift : float32
+        The sum of the largest movements.
     upper, nearest : OUT, ndarray (n_samples,), float32
     lower : OUT, ndarray (n_samples, k or more), float32
     padding : tuple
@@ -120,56 +87,40 @@ def bound_rows(
     int
         Ambiguous rows.
     """
-    origin, scale = centers.origin, centers.scale
     near, (low, high) = centers.errors.near, centers.errors.factors
-    panels, half_squares, packed = centers.panels, centers.half_squares, centers.rows
-    d, width = len(origin), len(half_squares)
-    low, high = low * padding[0] / scale, high * padding[0] / scale
-    y, scores, x, D = scratch
-    block = len(y)
-    low_square, best, second = (
-        local(np.float32, BLOCK),
-        local(np.float32, BLOCK),
-        local(np.float32, BLOCK),
-    )
-    errors, high_square = local(np.float64, BLOCK), local(np.float64, BLOCK)
-    which, addresses = local(np.int32, BLOCK), local(np.int64, BLOCK)
-    for p in upto(block):
-        addresses[p] = y.ctypes.data + p * y.strides[0]
-    rows_at, panels_at = addresses.ctypes.data, panels.ctypes.data
-    half_squares_at, scores_at = half_squares.ctypes.data, scores.ctypes.data
-    best_at, second_at, which_at = best.ctypes.data, second.ctypes.data, which.ctypes.data
-    lower_at, drift_at = lower.ctypes.data, drift.ctypes.data
+    low, high = low * padding[0] / centers.scale, high * padding[0] / centers.scale
     shrink, tiny = np.float32(1.0 - padding[1]), np.float32(padding[3])
-    rechecked = 0
+    y, scores, squares, x = scratch
+    block, rechecked = len(y), 0
     for at in upto(0, n, block):
         m = minimum(block, n - at)
         for p in upto(m):
             load(X, rows[at + p], x)
-            square, _ = frame(x, origin, scale, packed, 0, y, p)
-            errors[p], low_square[p], high_square[p] = limits(square, centers.errors)
-        for panel in upto(len(panels)):
-            for p in upto(0, m, MR):
-                scores_of_one(
-                    rows_at + p * 8, d, panels_at + panel * d * LANES * 4,
-                    half_squares_at + panel * LANES * 4,
-                    best_at + p * 4, second_at + p * 4, which_at + p * 4, panel * LANES, panel == 0,
-                    scores_at + (p * width + panel * LANES) * 4, width * 4,
-                )  # fmt: skip
+            squares[p], _ = frame(x, centers.origin, centers.scale, centers.rows, 0, y, p)
+        score_block(y, m, centers.panels, centers.half_squares, scores)
         for p in upto(m):
-            i, j = rows[at + p], np.int64(which[p])
-            store_bounds(
-                scores_at + p * width * 4, drift_at, lower_at + i * width * 4, width // LANES,
-                low_square[p], finite_float32(low), shrink, tiny,
-            )  # fmt: skip
-            second_bound = below(low_square[p], second[p], low, padding)
-            upper[i] = above(high_square[p], best[p], high, padding)
-            if not certain(best[p], second[p], errors[p], high_square[p], near):
+            i = rows[at + p]
+            error, low_square, high_square = limits(squares[p], centers.errors)
+            best, second, j = store_bounds(
+                scores, p, drift, lower, i, low_square, finite_float32(low), shrink, tiny
+            )
+            upper[i] = above(high_square, best, high, padding)
+            # A centre whose score is lower than the best one by more than 2 E is farther.
+            margin = 2.0 * minimum(error, near_error(high_square, np.float64(best), near))
+            if not np.float64(best) - np.float64(second) > margin:
                 rechecked += 1
                 load(X, i, x)
-                j, square = nearest_center(x, centers.columns, D)
-                second_bound = below(low_square[p], best[p], low, padding)
-                upper[i] = upper_bound(np.sqrt(square) * padding[0], padding)
+                D = np.inf
+                for c in upto(len(wide)):
+                    if np.float64(best) - np.float64(scores[p, c]) > margin:
+                        continue
+                    other = distance(x, wide[c])
+                    if other < D:
+                        j, D = c, other
+                upper[i] = upper_bound(np.sqrt(D) * padding[0], padding)
+                # The centre of the best score may be one of the others.
+                second = best
+            second_bound = below(low_square, second, low, padding)
             nearest[i] = stored_bound(second_bound, total_drift, padding)
             fresh[at + p] = j
     return rechecked
@@ -240,13 +191,10 @@ def elkan(
     -------
     n_rows, n_many, n_distances, n_rechecked : int
     """
-    k, width = len(wide), lower.shape[1]
+    k = len(wide)
     unit = scaled.dtype.type(padding[0])
     grow, tiny = np.float32(1.0 + padding[1]), np.float32(padding[3])
     numbers, squares, x = scratch
-    one, found = local(np.int32, 1), local(np.float32, 1)
-    gaps_at, drift_at = half_gaps.ctypes.data, drift.ctypes.data
-    lower_at, numbers_at = lower.ctypes.data, numbers.ctypes.data
     n_rows = n_many = evaluated = rechecked = 0
     for i in upto(start, stop):
         a = np.int64(labels[i])
@@ -261,9 +209,7 @@ def elkan(
         # Elkan 2003, lemma 1: u < s(a), or u < l_j for all j != a, keeps label a.
         if u * grow + tiny < bound:
             continue
-        one[0] = a
-        measure(X, i, scaled, one, 1, unit, found)
-        own_square = found[0]
+        own_square = difference(X, i, scaled, a, unit)
         evaluated += 1
         u = np.float32(minimum(u, np.float32(farther(own_square, padding))))
         upper[i] = u
@@ -271,16 +217,15 @@ def elkan(
         if u * grow + tiny < bound:
             continue
         # Elkan 2003: centre j is farther if u < max(l_j, d(c_a, c_j) / 2).
-        count, lowest_bound = collect(
-            lower_at + i * width * 4, drift_at, gaps_at + a * width * 4, width // LANES,
-            u * grow + tiny, numbers_at,
-        )  # fmt: skip
+        reach = u * grow + tiny
+        count, lowest_bound = collect(lower, i, drift, half_gaps, a, reach, numbers)
         if count * COST_OF_ONE_DISTANCE > k:
             many[n_many] = i
             n_many += 1
             continue
         evaluated += count
-        measure(X, i, scaled, numbers, count, unit, squares)
+        for q in upto(count):
+            squares[q] = difference(X, i, scaled, np.int64(numbers[q]), unit)
         j, reach, second_bound, ambiguous = choose(
             X, i, a, own_square, numbers, squares, count, wide, x, padding
         )

@@ -11,6 +11,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
+from lloydia.backends.cpu.runtime.compiled import OVERLOAD
 from lloydia.backends.cpu.simd.microkernel_centers_in_lanes import LANES
 
 __all__ = ["difference"]
@@ -97,7 +98,7 @@ def difference(X, i, centers, j, unit):
     raise NotImplementedError("compiled code only")
 
 
-@overload(difference, jit_options={"nogil": True, "error_model": "numpy"})
+@overload(difference, jit_options=OVERLOAD)
 def _difference(X, i, centers, j, unit):
     if isinstance(X, types.Array) and X.layout != "C":
 

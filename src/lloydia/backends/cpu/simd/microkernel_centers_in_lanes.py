@@ -17,7 +17,9 @@ from llvmlite.binding import get_host_cpu_features
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-__all__ = ["LANES", "MR", "NV", "reduce_lanes", "scan_one", "scan_three", "scan_two"]
+__all__ = [
+    "LANES", "MR", "NV", "emit_reduction", "reduce_lanes", "scan_one", "scan_three", "scan_two",
+]  # fmt: skip
 
 
 def _block() -> tuple[int, int]:
@@ -150,6 +152,40 @@ def scan_three(typingctx, rows, n_features, panel, half_squares, first, second, 
     return _scan_panel(3)
 
 
+def emit_reduction(builder, best, second_score, index):
+    """Emit the reduction of the lanes of a row: vectors of the best two scores, and the vector.
+
+    Returns what :func:`reduce_lanes` does.
+    """
+    largest = cgutils.get_or_insert_function(
+        builder.module,
+        ir.FunctionType(_FLOAT, [_VECTOR]),
+        f"llvm.vector.reduce.fmax.v{LANES}f32",
+    )
+    smallest = cgutils.get_or_insert_function(
+        builder.module,
+        ir.FunctionType(_INT, [_IVECTOR]),
+        f"llvm.vector.reduce.umin.v{LANES}i32",
+    )
+
+    def top(vector):
+        return builder.call(largest, [vector], fastmath=("nnan",))
+
+    winner = top(best)
+    here = builder.fcmp_ordered("==", best, _splat(builder, winner, _VECTOR))
+    lanes = ir.Constant(_IVECTOR, list(range(LANES)))
+    centre = builder.add(builder.mul(index, ir.Constant(_IVECTOR, [LANES] * LANES)), lanes)
+    nowhere = ir.Constant(_IVECTOR, [2**31 - 1] * LANES)
+    chosen = builder.call(smallest, [builder.select(here, centre, nowhere)])
+    # The winning lane is left out, so that an equal score becomes the second best.
+    only = builder.icmp_signed("==", centre, _splat(builder, chosen, _IVECTOR))
+    others = builder.select(only, second_score, best)
+    runner_up = top(
+        builder.select(builder.fcmp_ordered(">", others, second_score), others, second_score)
+    )
+    return winner, runner_up, chosen
+
+
 @intrinsic
 def reduce_lanes(typingctx, first, second, which):
     """Reduce the lanes of one row: (best score, second best score, centre of the best).
@@ -159,37 +195,8 @@ def reduce_lanes(typingctx, first, second, which):
     signature = types.Tuple([types.float32, types.float32, types.int32])(*[types.intp] * 3)
 
     def codegen(context, builder, sig, args):
-        align = min(64, _BYTES)
-        zero = _constant(0)
-        best = _load(builder, args[0], zero, _VECTOR, align)
-        second_score = _load(builder, args[1], zero, _VECTOR, align)
-        index = _load(builder, args[2], zero, _IVECTOR, align)
-        largest = cgutils.get_or_insert_function(
-            builder.module,
-            ir.FunctionType(_FLOAT, [_VECTOR]),
-            f"llvm.vector.reduce.fmax.v{LANES}f32",
-        )
-        smallest = cgutils.get_or_insert_function(
-            builder.module,
-            ir.FunctionType(_INT, [_IVECTOR]),
-            f"llvm.vector.reduce.umin.v{LANES}i32",
-        )
-
-        def top(vector):
-            return builder.call(largest, [vector], fastmath=("nnan",))
-
-        winner = top(best)
-        here = builder.fcmp_ordered("==", best, _splat(builder, winner, _VECTOR))
-        lanes = ir.Constant(_IVECTOR, list(range(LANES)))
-        centre = builder.add(builder.mul(index, ir.Constant(_IVECTOR, [LANES] * LANES)), lanes)
-        nowhere = ir.Constant(_IVECTOR, [2**31 - 1] * LANES)
-        chosen = builder.call(smallest, [builder.select(here, centre, nowhere)])
-        # The winning lane is left out, so that an equal score becomes the second best.
-        only = builder.icmp_signed("==", centre, _splat(builder, chosen, _IVECTOR))
-        others = builder.select(only, second_score, best)
-        runner_up = top(
-            builder.select(builder.fcmp_ordered(">", others, second_score), others, second_score)
-        )
-        return context.make_tuple(builder, sig.return_type, [winner, runner_up, chosen])
+        align, kinds = min(64, _BYTES), (_VECTOR, _VECTOR, _IVECTOR)
+        lanes = [_load(builder, at, _constant(0), kind, align) for at, kind in zip(args, kinds)]
+        return context.make_tuple(builder, sig.return_type, emit_reduction(builder, *lanes))
 
     return signature, codegen

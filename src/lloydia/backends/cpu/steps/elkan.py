@@ -19,7 +19,7 @@ from lloydia.backends.cpu.steps.drift import center_drift
 __all__ = ["elkan"]
 
 
-def half_gaps(run: AssignedRun, centers: Grouped) -> NDArray[np.float32]:
+def half_gaps(run: AssignedRun, centers: Grouped, wide: NDArray[np.float64]) -> NDArray[np.float32]:
     """Return lower bounds on half the distances between centres: shape (k, k or more).
 
     They are infinite on the diagonal, and in columns without a centre.
@@ -33,8 +33,8 @@ def half_gaps(run: AssignedRun, centers: Grouped) -> NDArray[np.float32]:
 
     def task(t: int, start: int, stop: int) -> None:
         bound_rows(
-            run.used, rows[start:stop], stop - start, centers, drift, total_drift, upper, nearest,
-            gaps, padding, labels, scratch_for_bounds(run.used.shape[1], k, width),
+            run.used, rows[start:stop], stop - start, centers, wide, drift, total_drift, upper,
+            nearest, gaps, padding, labels, scratch_for_bounds(run.used.shape[1], width),
         )  # fmt: skip
 
     run.dataset.each_block(task, run.used.size / 40.0, k)
@@ -51,7 +51,7 @@ def elkan(run: AssignedRun, before: NDArray, tally: Tally) -> Step:
     moved = center_drift(run, before)
     b.move(moved)
     centers, padding = arrange(wide, np.arange(k), LANES), b.padding.as_tuple()
-    gaps, scaled = half_gaps(run, centers), run.used * run.dataset.dtype.type(b.padding.unit)
+    gaps, scaled = half_gaps(run, centers, wide), run.used * run.dataset.dtype.type(b.padding.unit)
     rows, drifts = np.empty(tally.fresh.shape, dtype=np.int64), (b.drift, b.total_drift)
     fixed = (wide, scaled, *drifts, moved.astype(np.float32), gaps, gaps.min(axis=1))
     bounds, d, width = (b.upper, b.nearest, b.lower, padding), wide.shape[1], len(gaps[0])
@@ -67,8 +67,8 @@ def elkan(run: AssignedRun, before: NDArray, tally: Tally) -> Step:
         tally.rechecked[t] += rechecked
         if n_many:
             tally.rechecked[t] += bound_rows(
-                X, many, n_many, centers, *drifts, *bounds, fresh[n_rows:],
-                scratch_for_bounds(d, k, width),
+                X, many, n_many, centers, wide, *drifts, *bounds, fresh[n_rows:],
+                scratch_for_bounds(d, width),
             )  # fmt: skip
             rows[t, n_rows : n_rows + n_many] = many[:n_many]
         return run.move(t, rows[t], 0, n_rows + n_many, fresh)
