@@ -61,6 +61,7 @@ def test_sampled_labels_are_nearest(n, d, k, dtype):
     )
     run_state = torch.zeros(state.SIZE, dtype=torch.int32, device="cuda")
     changes = LabelChanges(labels, changed_rows, changed_old, run_state)
+    rows.halve()
     TensorScan(rows, k).scan(C, changes)
     assert int(run_state[state.N_CHANGED.value]) == n
     # Most rows lie between two centres or fewer, though these are crowded along a line.
@@ -92,9 +93,10 @@ def test_the_kernel_for_hopper_says_what_the_other_does(n, d, k):
     X = uniform(n, d)[torch.randint(0, n, (n,), device="cuda")]
     rows = place_rows(X, None, "cuda")
     C = torch.cat([X[:1], X[: min(n, k) // 2], uniform(k, d)])[:k].contiguous()
+    rows.halve()
     scan = TensorScan(rows, k)
     run_state = torch.zeros(state.SIZE, dtype=torch.int32, device="cuda")
-    scan.pack(C, run_state)
+    scan.centers.pack(scan.fp16_rows, C, run_state)
     found = []
     for hopper in (True, False):
         if not hopper:
@@ -117,9 +119,10 @@ def test_the_kernel_for_hopper_tells_of_these_rows_only(n, k, stopped):
     if not has_gluon(torch.device("cuda", 0)):
         pytest.skip("needs a Hopper GPU")
     rows = place_rows(uniform(n, 20), None, "cuda")
+    rows.halve()
     scan = TensorScan(rows, k)
     run_state = torch.zeros(state.SIZE, dtype=torch.int32, device="cuda")
-    scan.pack(uniform(k, 20), run_state)
+    scan.centers.pack(scan.fp16_rows, uniform(k, 20), run_state)
     run_state[state.STOPPED.value] = int(stopped)
     # More than all programs have in a round.
     margin = 1 << 17

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from lloydia.backends.engine import NEVER, Engine
 from lloydia.backends.reports import PendingReport, PendingStop, Report
+from lloydia.backends.run_settings import RunSettings
 from lloydia.data.arrays import on_host
 from lloydia.loop.empty import settle
 from lloydia.loop.tolerance import tolerance_of
@@ -163,7 +164,7 @@ def steps(
     before = halt.iteration - 1 if halt else 0
     watched = costed or halt is not None or on_iteration is not None
     engine.tolerance = NEVER if watched else tolerance_of(rule)
-    engine.start(centers, algorithm, empty_stops=empty_stops, max_iter=max_iter - before)
+    engine.start_run(RunSettings(centers, algorithm, empty_stops, max_iter - before))
     shown_to, costs = watchers(), list(halt.costs) if halt and costed else []
     queue = _Queue(
         engine,

@@ -88,6 +88,7 @@ def test_each_case_is_one_that_is_launched(stage):
 
 def test_scores_that_nothing_launches_are_an_error(monkeypatch):
     rows = place_rows(np.zeros((8, 16), dtype=np.float32), None, "cuda")
+    rows.halve()
     scan = TensorScan(rows, 3)
     monkeypatch.setattr(scan, "first", Kernels.SORTED)
     with pytest.raises(AssertionError, match="has no launch"):

@@ -257,6 +257,7 @@ class Dataset:
         """
         self.measured = new_bounds(self.X) if self.bounds is None else None
         self.fp16_rows = Fp16Rows(self, bounds=self.measured)
+        replay(*self.fp16_rows.storing)
         if self.measured is None or later:
             return
         if self.weights is not None or self.limbs_before is None:

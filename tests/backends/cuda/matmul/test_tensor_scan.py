@@ -35,6 +35,7 @@ class Scanned:
     def __init__(self, X: np.ndarray, C: np.ndarray, old: np.ndarray | None = None) -> None:
         device = place("cuda")
         rows = place_rows(X, None, "cuda")
+        rows.halve()
         n = len(X)
         labels = torch.as_tensor(np.full(n, -1, np.int32) if old is None else old.copy()).to(device)
         changed_rows, changed_old = (torch.empty_like(labels) for _ in range(2))
@@ -210,7 +211,8 @@ def test_all_rows_within_the_radius_count_for_the_bounds():
     X, C = tight()
     check(X, C)
     rows = place_rows(X, None, "cuda")
-    fp16_rows = TensorScan(rows, len(C)).fp16_rows
+    rows.halve()
+    fp16_rows = rows.fp16_rows
     norm, residual = fp16_rows.norm.cpu().numpy(), fp16_rows.residual.cpu().numpy()
     numbers = fp16_rows.numbers[0].cpu().numpy()
     inside = norm + residual <= numbers[RADIUS.value]
@@ -236,6 +238,7 @@ def test_where_centres_are_few_one_stage_follows(d, dtype, take, monkeypatch):
     scanned = check(X, np.concatenate([C, C[:1]]))
     assert 20 <= scanned.n_ambiguous < 60
     rows = place_rows(X, None, "cuda")
+    rows.halve()
     scan = TensorScan(rows, 41)
     parts, zeros = scan.memory
     assert not {"candidates", "unresolved", "recheck_exact"} & set(vars(scan))
@@ -251,6 +254,7 @@ def test_a_halted_iteration_changes_nothing():
     spare = torch.empty_like(labels)
     rows = place_rows(X, None, "cuda")
     changes = LabelChanges(labels, spare, spare.clone(), run_state)
+    rows.halve()
     TensorScan(rows, 3).scan(torch.as_tensor(C).to(device), changes)
     assert (labels == -1).all()
     assert int(run_state.sum()) == 1

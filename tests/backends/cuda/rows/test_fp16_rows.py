@@ -9,6 +9,7 @@ import torch
 from lloydia.backends.cuda.placement import place_rows
 from lloydia.backends.cuda.rows.fp16_rows import Fp16Rows
 from lloydia.backends.cuda.rows.magnitudes import magnitudes, new_bounds, queue_bounds
+from lloydia.backends.cuda.runtime.relocation import replay
 from nasty import FLAVOURS, rows_of
 from table import blobs
 
@@ -22,7 +23,9 @@ def rows_like(kind: str, dtype: str) -> np.ndarray:
 def test_norms_and_rests_are_upper_bounds_and_close(kind, dtype):
     X = rows_like(kind, dtype)
     with np.errstate(all="ignore"):
-        fp16_rows = Fp16Rows(place_rows(X, None, "cuda"))
+        rows = place_rows(X, None, "cuda")
+        fp16_rows = Fp16Rows(rows)
+        replay(*fp16_rows.storing)
     numbers, offset = fp16_rows.numbers.cpu().numpy()[0], fp16_rows.offsets.cpu().numpy()[0]
     y = fp16_rows.high.cpu().numpy().astype(np.float64)[:, :20]
     norm, residual = fp16_rows.norm.cpu().numpy(), fp16_rows.residual.cpu().numpy()
@@ -45,7 +48,7 @@ def test_rows_are_measured_as_they_are_stored(kind, dtype):
     with np.errstate(all="ignore"):
         rows = place_rows(rows_like(kind, wide).astype(dtype), None, "cuda")
         bounds = new_bounds(rows.X)
-        Fp16Rows(rows, bounds=bounds)
+        replay(*Fp16Rows(rows, bounds=bounds).storing)
     double = rows.X.dtype == torch.float64
     stored = magnitudes(bounds.cpu().numpy(), double)
     alone = magnitudes(queue_bounds(rows.X).cpu().numpy(), double)

@@ -21,6 +21,7 @@ from lloydia.backends.cuda.rows.fp16_frame import MAX_RADIUS, RADIUS
 from lloydia.backends.cuda.rows.fp16_rows import UNIT, Fp16Rows
 from lloydia.backends.cuda.rows.packing import FAR, in_fixed_point, typical_of
 from lloydia.backends.cuda.runtime.launching import place
+from lloydia.backends.cuda.runtime.relocation import replay
 from lloydia.backends.reference import Reference
 from lloydia.data.arrays import on_host
 from lloydia.loop.run import run_iterations
@@ -124,6 +125,7 @@ def test_scores_are_in_the_range_that_names_need(kind, dtype):
     with np.errstate(all="ignore"):
         rows = place_rows(X, None, "cuda")
         fp16_rows = Fp16Rows(rows)
+        replay(*fp16_rows.storing)
         numbers, origin = fp16_rows.numbers.cpu().numpy()[0], fp16_rows.origin.cpu().numpy()[0]
         if chosen is None:
             toward = rng.normal(size=(10, d))

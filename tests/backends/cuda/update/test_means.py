@@ -12,6 +12,7 @@ from lloydia.backends.cuda.matmul.fp16_centers import Fp16Centers
 from lloydia.backends.cuda.placement import place_rows
 from lloydia.backends.cuda.rows.fp16_rows import Fp16Rows
 from lloydia.backends.cuda.runtime.launching import EXACT, next_power, place
+from lloydia.backends.cuda.runtime.relocation import replay
 from lloydia.backends.cuda.update.means import NOT_PACKED, finish_kernel
 from lloydia.exact import distance, sums
 from lloydia.exact.means import means
@@ -108,6 +109,7 @@ def test_centres_are_packed_as_before_a_first_assignment(k, d, dtype, stopped):
     rng = np.random.default_rng(k)
     rows = place_rows(rng.normal(size=(50, d)).astype(dtype), None, "cuda")
     fp16_rows, device = Fp16Rows(rows), rows.device
+    replay(*fp16_rows.storing)
     old = rng.normal(size=(k, d)).astype(dtype)
     # Far ones come near, near ones go far, some stay far; cluster 4 is empty.
     old[[0, 3]] = 1e4

@@ -16,6 +16,7 @@ from lloydia.backends.cuda.rows.fixed_point_grid import FixedPointGrid
 from lloydia.backends.cuda.rows.fp16_rows import Fp16Rows
 from lloydia.backends.cuda.rows.magnitudes import new_bounds, read_bounds
 from lloydia.backends.cuda.runtime.async_copy import AsyncCopy
+from lloydia.backends.cuda.runtime.relocation import replay
 from lloydia.exact import sums as exact
 
 __all__ = ["BatchRows", "alike"]
@@ -65,6 +66,7 @@ class BatchRows:
         self.dtype = np.dtype(str(self.wide).removeprefix("torch."))
         self.batch_size, self.n_samples, self.n_features = X.shape
         self.fp16_rows = Fp16Rows(self, bounds=bounds)
+        replay(*self.fp16_rows.storing)
 
     @cached_property
     def fixed_point_grid(self) -> FixedPointGrid:

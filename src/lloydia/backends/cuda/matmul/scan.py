@@ -153,6 +153,7 @@ class TensorScan:
     Parameters
     ----------
     rows : RowsWithFp16
+        With their half-precision copy.
     k : int
 
     Attributes
@@ -176,8 +177,7 @@ class TensorScan:
     recheck_exact: RecheckExact
 
     def __init__(self, rows: RowsWithFp16, k: int) -> None:
-        if rows.fp16_rows is None:
-            rows.fp16_rows = Fp16Rows(rows)
+        assert rows.fp16_rows is not None, "A scan reads rows in half precision."
         # A weak reference to the rows, since they may hold this scan.
         self.rows, self.fp16_rows = rows.fp16_rows.rows, rows.fp16_rows
         self.tiling = Tiling.choose(self.fp16_rows.width)
@@ -230,13 +230,9 @@ class TensorScan:
 
         Centres have shape (k, d), or (batch_size, k, d).
         """
-        self.pack(centers, changes.run_state)
+        self.centers.pack(self.fp16_rows, centers, changes.run_state)
         for queue in self.stages(centers, changes):
             queue()
-
-    def pack(self, centers: torch.Tensor, run_state: torch.Tensor) -> None:
-        """Queue the packing of `centers`, which all later stages read."""
-        self.centers.pack(self.fp16_rows, centers, run_state)
 
     def stages(self, centers: torch.Tensor, changes: LabelChanges) -> Stages:
         """Return what queues one assignment, as :meth:`scan` does, to centres that are packed."""

@@ -27,6 +27,7 @@ from lloydia.backends.cuda.rows.fixed_point_grid import FixedPointGrid
 from lloydia.backends.cuda.rows.fp16_rows import Fp16Rows
 from lloydia.backends.cuda.run_kinds import LOW_DIM
 from lloydia.backends.cuda.runtime.recording import Recording
+from lloydia.backends.cuda.runtime.relocation import replay
 from lloydia.backends.part import Step
 from lloydia.backends.run_settings import RunSettings
 from lloydia.exact.certificate import max_scale_exponent, scale_of
@@ -163,6 +164,7 @@ class Block:
         self.transfer_dtype = narrowest_dtype(X)
         if data.kind.stores_fp16:
             data.fp16_rows = Fp16Rows(data, shared.fp16_rows)
+            replay(*data.fp16_rows.storing)
             self.scratch = data.fp16_rows.memory
             shared.fp16_rows = shared.fp16_rows or self.scratch
         else:

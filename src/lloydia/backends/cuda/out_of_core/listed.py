@@ -79,9 +79,9 @@ class Listed:
         )
 
     def _certify(self) -> None:
-        memory = self.memory
-        self.scan.pack(memory.current, memory.run_state)
-        for queue in self.scan.certifying(memory.changes._replace(labels=self.block.labels)):
+        memory, scan = self.memory, self.scan
+        scan.centers.pack(scan.fp16_rows, memory.current, memory.run_state)
+        for queue in scan.certifying(memory.changes._replace(labels=self.block.labels)):
             queue()
 
     def rows(self) -> NDArray[np.int32]:

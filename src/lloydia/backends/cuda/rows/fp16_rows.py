@@ -29,7 +29,7 @@ from lloydia.backends.cuda.rows.magnitudes import (
 from lloydia.backends.cuda.rows.totals import raise_to
 from lloydia.backends.cuda.runtime.arena import Arena, Offsets, offsets_of_parts
 from lloydia.backends.cuda.runtime.launching import EXACT, ceil_div, launch, next_power, processors
-from lloydia.backends.cuda.runtime.relocation import BufferMap, Stages, replay
+from lloydia.backends.cuda.runtime.relocation import BufferMap, StagedWork, Stages
 
 __all__ = [
     "GROW",
@@ -194,6 +194,8 @@ def layout_of(n: int, d: int, batch_size: int, stores: bool) -> Offsets:
 class Fp16Rows:
     """Rows in half precision: of a data set, or of all items of a batch.
 
+    Kernels store them, which the caller queues: ``replay(*fp16_rows.storing)``.
+
     Parameters
     ----------
     rows : WholeRows
@@ -230,22 +232,25 @@ class Fp16Rows:
         # A weak reference: the rows hold this object.
         self.rows, self.width = proxy(rows), padded(d)
         self.arena = Arena(rows.device, layout_of(n, d, batch_size, memory is None))
-        self.measured = bounds is not None and batch_size == 1
+        self.bounds, self.measured = bounds, bounds is not None and batch_size == 1
         # Memory outside the arena, and its alignment, which kernels are compiled for.
         self.given: list[torch.Tensor] = []
         self.alignments: tuple[int, ...] = ()
         if memory is not None:
             self.memory = tuple(part[:n] for part in memory)
-        replay(partial(self._stages, bounds), rows.device, self._buffer_map(bounds))
 
-    def _buffer_map(self, bounds: torch.Tensor | None) -> BufferMap:
-        """Return what the launches depend on."""
-        buffer_map = BufferMap.of("fp16_rows", self.rows.X, self, more=(bounds is None,))
-        return buffer_map if bounds is None else buffer_map.with_buffers(bounds)
+    @property
+    def storing(self) -> tuple[StagedWork, torch.device, BufferMap]:
+        """The work that stores the rows, for :func:`replay`, and what it depends on."""
+        rows, bounds = self.rows, self.bounds
+        buffer_map = BufferMap.of("fp16_rows", rows.X, self, more=(bounds is None,))
+        if bounds is not None:
+            buffer_map = buffer_map.with_buffers(bounds)
+        return self._stages, rows.device, buffer_map
 
-    def _stages(self, bounds: torch.Tensor | None) -> Stages:
+    def _stages(self) -> Stages:
         """Return what queues the frames, the stored rows, and what follows from their bounds."""
-        rows = self.rows
+        rows, bounds = self.rows, self.bounds
         out: list[Callable[[], None]] = [
             partial(queue_frame, rows, (self.numbers, self.origin, self.offsets), bounds),
             partial(self.store, bounds),

@@ -20,9 +20,18 @@ from lloydia.backends.cuda.matmul.scan import RowsWithFp16, TensorScan
 from lloydia.backends.cuda.protocols import LabelChanges, RunRows
 from lloydia.backends.cuda.rows.distances import levels, pair_distances
 from lloydia.backends.cuda.rows.fixed_point_grid import FixedPointGrid
-from lloydia.backends.cuda.rows.totals import raise_to
+from lloydia.backends.cuda.rows.fp16_rows import Fp16Rows
+from lloydia.backends.cuda.rows.totals import load_weights, raise_to
 from lloydia.backends.cuda.run_kinds import LOW_DIM, RunKind
-from lloydia.backends.cuda.runtime.launching import EXACT, ceil_div, launch, next_power
+from lloydia.backends.cuda.runtime.launching import (
+    EXACT,
+    ceil_div,
+    given,
+    launch,
+    next_power,
+    where_given,
+)
+from lloydia.backends.cuda.runtime.relocation import replay
 from lloydia.exact import sums as exact
 
 __all__ = ["SeededRows", "nearest_of", "take_nearer"]
@@ -64,6 +73,9 @@ def nearest_of(rows: SeededRows, centers: torch.Tensor) -> torch.Tensor | None:
         run.memory.current.copy_(centers)
         run.assign_once()
         return run.memory.labels
+    if rows.fp16_rows is None:
+        rows.fp16_rows = Fp16Rows(rows)
+        replay(*rows.fp16_rows.storing)
     new = {"dtype": torch.int32, "device": rows.device}
     labels = torch.full((rows.n_samples,), -1, **new)
     # All rows change, and nothing reads the list of them.
@@ -73,19 +85,22 @@ def nearest_of(rows: SeededRows, centers: torch.Tensor) -> torch.Tensor | None:
     return labels
 
 
-@triton.jit(do_not_specialize=["n", "n_seeds"])
+@triton.jit(do_not_specialize=["labelled", "weighted", "n", "n_seeds"])
 def nearer_kernel(
-    X, labels, centers, weights, nearest, owners, largest, n, d, n_seeds, LEVELS: tl.constexpr
-):
+    X, labels, labelled, centers, weights, weighted, nearest, owners, largest, n, d, n_seeds,
+    LEVELS: tl.constexpr,
+):  # fmt: skip
     """Give each row the seed of its label, if that is nearer than the nearest so far.
 
     Parameters
     ----------
     X : (n, d), IN
-    labels : int32 (n,), IN, or None
-        None: all rows have the first centre.
+    labels : int32 (n,), IN
+    labelled : int, IN
+        0: `labels` are not read, and all rows have the first centre.
     centers : (m, d), IN
-    weights : float64 (n,), IN, or None
+    weights, weighted
+        As for :func:`~lloydia.backends.cuda.rows.totals.load_weights`.
     nearest : float64 (n,), IN and OUT
     owners : int32 (n,), IN and OUT
     largest : float64 (1,), IN and OUT
@@ -96,19 +111,14 @@ def nearer_kernel(
     """
     rows = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     inside = rows < n
-    label = tl.zeros(rows.shape, tl.int32)
-    if labels is not None:
-        label = tl.load(labels + rows, mask=inside, other=0)
+    label = tl.load(labels + rows, mask=where_given(labelled, inside), other=0)
     c_at = centers + label.to(tl.int64) * d
     D = pair_distances(X + rows * d, c_at, inside, d, LEVELS)
     near = tl.load(nearest + rows, mask=inside, other=0.0)
     nearer = D < near
     tl.store(nearest + rows, D, mask=nearer)
     tl.store(owners + rows, n_seeds + label, mask=nearer)
-    term = tl.minimum(D, near)
-    if weights is not None:
-        term = tl.load(weights + rows, mask=inside, other=0.0) * term
-    top = tl.max(term, axis=0)
+    top = tl.max(load_weights(weights, weighted, rows, inside) * tl.minimum(D, near), axis=0)
     # A plain load first: few programs find a larger term.
     if top > tl.load(largest, volatile=True):
         raise_to(largest, top)
@@ -116,6 +126,7 @@ def nearer_kernel(
 
 def take_nearer(
     rows: SeededRows,
+    labels: torch.Tensor | None,
     centers: torch.Tensor,
     nearest: torch.Tensor,
     owners: torch.Tensor,
@@ -127,6 +138,8 @@ def take_nearer(
     Parameters
     ----------
     rows : SeededRows
+    labels : tensor of shape (n,), int32, or None
+        What :func:`nearest_of` returns.
     centers : tensor of shape (m, d), in the rows' ``wide`` type, contiguous
     nearest, owners : tensors of shape (n,), float64 and int32
         Each row's D to its nearest seed, and that seed; they are overwritten.
@@ -134,7 +147,6 @@ def take_nearer(
         It becomes the largest weight times D.
     n_seeds : int
     """
-    labels = nearest_of(rows, centers)
     n, d = rows.n_samples, rows.n_features
     if n_seeds == 0:
         nearest.fill_(math.inf)
@@ -144,6 +156,7 @@ def take_nearer(
     most = max(0, next_power(d).bit_length() - 2)
     launch(
         nearer_kernel, (ceil_div(n, ROWS.value),),
-        rows.X, labels, centers, rows.weights, nearest, owners, largest, n, d, n_seeds,
+        rows.X, *given(labels, owners), centers, *given(rows.weights, nearest),
+        nearest, owners, largest, n, d, n_seeds,
         LEVELS=min(levels(rows.X), most), num_warps=1, **EXACT,
     )  # fmt: skip

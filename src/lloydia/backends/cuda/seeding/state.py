@@ -16,7 +16,7 @@ from lloydia.backends.cuda.seeding import tiles
 from lloydia.backends.cuda.seeding.columns import Columns
 from lloydia.backends.cuda.seeding.int8_rows import block_of
 from lloydia.backends.cuda.seeding.pairs import Pairs
-from lloydia.backends.cuda.seeding.several import SeededRows, take_nearer
+from lloydia.backends.cuda.seeding.several import SeededRows, nearest_of, take_nearer
 from lloydia.exact import sums as exact
 
 __all__ = ["MAX_CANDIDATES", "SeedingState", "columns_of"]
@@ -213,7 +213,10 @@ class SeedingState:
         """Make several centres seeds, and note which seed is the nearest to each row."""
         if self.owners is None:
             self.owners = torch.empty(len(self.nearest), dtype=torch.int32, device=centers.device)
-        take_nearer(self.rows, centers, self.nearest, self.owners, self.largest, self.n_seeds)
+        labels = nearest_of(self.rows, centers)
+        take_nearer(
+            self.rows, labels, centers, self.nearest, self.owners, self.largest, self.n_seeds
+        )
         self.n_seeds += len(centers)
         if self.pairs is not None:
             self.pairs.stale = True

@@ -23,6 +23,7 @@ from lloydia.backends.cuda.matmul.pruning.run import Pruning
 from lloydia.backends.cuda.placement import place_rows
 from lloydia.backends.cuda.rows.fp16_rows import Fp16Rows
 from lloydia.backends.cuda.runtime.launching import place
+from lloydia.backends.cuda.runtime.relocation import replay
 from lloydia.backends.reference import Reference
 from lloydia.data.arrays import on_host
 from lloydia.loop.run import run_iterations
@@ -276,6 +277,7 @@ def test_the_fastest_centres():
     rng = np.random.default_rng(3)
     rows = place_rows(rng.normal(size=(50, d)).astype("float32"), None, "cuda")
     fp16_rows = Fp16Rows(rows)
+    replay(*fp16_rows.storing)
     scale = float(fp16_rows.numbers[0, 0])
     for equal in (0, 50, 60):
         squares = rng.exponential(size=k) ** 4

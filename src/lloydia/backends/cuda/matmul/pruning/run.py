@@ -123,7 +123,7 @@ class Pruning:
         fp16_rows, centers = scan.fp16_rows, scan.centers
         some, changes = (scan.ambiguous, scan.unresolved, scan.candidates), memory.changes
         return [
-            partial(scan.pack, memory.current, run_state),
+            partial(centers.pack, fp16_rows, memory.current, run_state),
             partial(
                 queue_largest_moves, memory.report, rows.n_features, fp16_rows.numbers,
                 self.movements, self.largest, run_state,
