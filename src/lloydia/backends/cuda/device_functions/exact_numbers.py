@@ -8,17 +8,25 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-__all__ = ["SHIFT", "divide", "ldexp", "power_of_two", "product_error", "rint", "two_sum"]
+__all__ = [
+    "ROUNDING_CONSTANT",
+    "divide",
+    "ldexp",
+    "power_of_two",
+    "product_error",
+    "rint",
+    "two_sum",
+]
 
 # A float64 that is added to this is rounded to an integer: the last bit of the sum is worth 1.
-SHIFT = tl.constexpr(6755399441055744.0)
+ROUNDING_CONSTANT = tl.constexpr(6755399441055744.0)
 DEKKER = tl.constexpr(134217729.0)
 
 
 @triton.jit
 def rint(y):
     """Return rint(y) for ``|y| <= 2**51``."""
-    return (y + SHIFT) - SHIFT
+    return (y + ROUNDING_CONSTANT) - ROUNDING_CONSTANT
 
 
 @triton.jit

@@ -11,7 +11,11 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda.device_functions.exact_numbers import SHIFT, power_of_two, product_error
+from lloydia.backends.cuda.device_functions.exact_numbers import (
+    ROUNDING_CONSTANT,
+    power_of_two,
+    product_error,
+)
 
 __all__ = [
     "add_first_limbs",
@@ -40,7 +44,7 @@ def at_limb(quantum, bits, limb):
 def shifts_of(quantum, bits, LIMBS: tl.constexpr):
     """Return the shifts of LIMBS limbs; `quantum` is that of the first."""
     finer = power_of_two(-bits.to(tl.int64))
-    shift = SHIFT * quantum
+    shift = ROUNDING_CONSTANT * quantum
     out = ()
     for _ in tl.static_range(LIMBS):
         out = out + (shift,)
@@ -52,7 +56,7 @@ def shifts_of(quantum, bits, LIMBS: tl.constexpr):
 def reduced(p, quantum, bits, skip):
     """Return the parts of products that remain after the limbs before limb `skip`."""
     finer = power_of_two(-bits.to(tl.int64))
-    shift = SHIFT * quantum
+    shift = ROUNDING_CONSTANT * quantum
     for _ in range(skip):
         p -= (p + shift) - shift
         shift = shift * finer

@@ -27,9 +27,9 @@ __all__ = [
     "N_RECHECKED",
     "N_UNRESOLVED",
     "N_WIDE",
-    "SHIFT",
     "SIZE",
     "STOPPED",
+    "SUM_SQUARED_MOVES",
     "TICKETS",
     "first_row",
     "item_state",
@@ -57,7 +57,7 @@ N_WIDE = tl.constexpr(8)
 N_ACTIVE = tl.constexpr(9)
 N_PRUNED = tl.constexpr(10)
 # The sum of the squared movements of centres, added in any order: a float64.
-SHIFT = tl.constexpr(12)
+SUM_SQUARED_MOVES = tl.constexpr(12)
 SIZE = 16
 PITCH = tl.constexpr(SIZE)
 

@@ -14,8 +14,8 @@ from lloydia.backends.cuda.device_functions.run_state import (
     ASSIGNED,
     ITERATION,
     N_EMPTY,
-    SHIFT,
     STOPPED,
+    SUM_SQUARED_MOVES,
     wait_for_previous_kernel,
 )
 from lloydia.backends.cuda.device_functions.significands import UNROLLED_LIMBS, significand
@@ -115,7 +115,7 @@ def means_kernel(
             all_empty += tl.sum(tl.max((empty & real[:, None]).to(tl.int32), 1), 0)
             all_moved += tl.sum(tl.where(real, square, 0.0), 0)
         tl.atomic_add(run_state + N_EMPTY, all_empty, mask=all_empty > 0, sem="relaxed")
-        moved = (run_state + SHIFT).to(tl.pointer_type(tl.float64))
+        moved = (run_state + SUM_SQUARED_MOVES).to(tl.pointer_type(tl.float64))
         tl.atomic_add(moved, all_moved, sem="relaxed")
         last = conclude(
             n_programs, k, iteration, slot_report, n_slots, report, run_state, empty_stops, 1,

@@ -17,7 +17,11 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda.device_functions.exact_numbers import SHIFT, power_of_two, rint
+from lloydia.backends.cuda.device_functions.exact_numbers import (
+    ROUNDING_CONSTANT,
+    power_of_two,
+    rint,
+)
 from lloydia.backends.cuda.device_functions.ptx.shared_table import add_all, read, reserve, write
 from lloydia.backends.cuda.runtime.launching import next_power
 
@@ -129,15 +133,15 @@ def double_parts(x, scale, bits, TABLE_LIMBS: tl.constexpr):
     """
     step = power_of_two(bits.to(tl.int64))
     # The last bits of a sum with the shift are those of the integer.
-    zero = tl.full((), SHIFT, tl.float64).to(tl.int64, bitcast=True)
+    zero = tl.full((), ROUNDING_CONSTANT, tl.float64).to(tl.int64, bitcast=True)
     w = lower_bits(bits).to(tl.int64)
     y = x * scale[0] * scale[1]
     parts = ()
     for _ in tl.static_range(TABLE_LIMBS):
-        raised = y + SHIFT
+        raised = y + ROUNDING_CONSTANT
         v = raised.to(tl.int64, bitcast=True) - zero
         parts = parts + ((v & ((1 << w) - 1)).to(tl.int32), (v >> w).to(tl.int32))
-        left = y - (raised - SHIFT)
+        left = y - (raised - ROUNDING_CONSTANT)
         y = left * step
     return parts, left != 0
 

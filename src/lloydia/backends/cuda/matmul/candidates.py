@@ -44,7 +44,7 @@ from lloydia.backends.cuda.matmul.limits import limit_of
 from lloydia.backends.cuda.matmul.row_lists import append
 from lloydia.backends.cuda.matmul.top_two import add_named_tile, begin_named, crossed, crossing
 from lloydia.backends.cuda.rows.fp16_frame import NUMBERS, RADIUS
-from lloydia.backends.cuda.rows.fp16_rows import SHIFT, UNIT, Fp16Rows
+from lloydia.backends.cuda.rows.fp16_rows import SCORE_SHIFT, UNIT, Fp16Rows
 from lloydia.backends.cuda.runtime.launching import launch, processors
 from lloydia.exact.half_certificate import canonical_error
 
@@ -127,7 +127,7 @@ def candidates_kernel(
     ambiguous += first_row(n)
     unresolved += first_row(n)
     candidates += first_row(n) * COUNT
-    shift = tl.load(numbers + SHIFT).to(tl.float32)
+    shift = tl.load(numbers + SCORE_SHIFT).to(tl.float32)
     radius = tl.load(numbers + RADIUS).to(tl.float32)
     f = tl.arange(0, CHUNK)
     part = tl.arange(0, HALF_NORM_WIDTH)

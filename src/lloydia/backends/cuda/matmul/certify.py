@@ -19,7 +19,7 @@ from lloydia.backends.cuda.matmul.row_lists import divide
 from lloydia.backends.cuda.matmul.scan_buffers import ScanBuffers
 from lloydia.backends.cuda.protocols import LabelChanges
 from lloydia.backends.cuda.rows.fp16_frame import NUMBERS, RADIUS
-from lloydia.backends.cuda.rows.fp16_rows import SHIFT
+from lloydia.backends.cuda.rows.fp16_rows import SCORE_SHIFT
 from lloydia.backends.cuda.runtime.launching import ceil_div, launch
 from lloydia.exact.half_certificate import canonical_error
 
@@ -88,7 +88,7 @@ def certify_kernel(
         second_score = tl.load(second_ptr + rows, mask=mask, other=0.0)
     top = limit_of(
         new, counts, best_score, norm, residual, coefficients + batch_item * size,
-        tl.load(numbers + SHIFT).to(tl.float32), tl.load(numbers + RADIUS).to(tl.float32),
+        tl.load(numbers + SCORE_SHIFT).to(tl.float32), tl.load(numbers + RADIUS).to(tl.float32),
         summed, canonical,
     )  # fmt: skip
     certified = second_score > top

@@ -35,7 +35,7 @@ __all__ = [
     "GROW",
     "LARGEST_RESIDUAL",
     "LOST",
-    "SHIFT",
+    "SCORE_SHIFT",
     "UNIT",
     "Fp16Rows",
     "bound",
@@ -56,7 +56,7 @@ ROUNDING = tl.constexpr(2.0**-23)
 TILE, STAGES = 2048, 3
 DOUBLE_RESIDENT, RESIDENT = 3, 4
 # Places in `numbers`, besides the scale and R.
-SHIFT, UNIT, FARTHEST, LARGEST_RESIDUAL = (tl.constexpr(i) for i in (1, 3, 4, 5))
+SCORE_SHIFT, UNIT, FARTHEST, LARGEST_RESIDUAL = (tl.constexpr(i) for i in (1, 3, 4, 5))
 
 
 def padded(n_features: int) -> int:
@@ -172,7 +172,7 @@ def reach_kernel(numbers):
     tl.store(numbers + RADIUS, radius)
     # No score of a row within the radius is below 4: exact.half_certificate, "Range".
     shift = 0.5 * radius * radius * (1.0 + 2.0**-4) + 4.0
-    tl.store(numbers + SHIFT, shift.to(tl.float32).to(tl.float64))
+    tl.store(numbers + SCORE_SHIFT, shift.to(tl.float32).to(tl.float64))
     # Half norms are at most 5.1 R^2 + 4: float16 holds them in units of the next power of two above
     # R, which float16 holds as well.
     above = (radius.to(tl.int64, bitcast=True) >> 52) + 1

@@ -11,7 +11,7 @@ from lloydia.backends.cuda.rows.fp16_rows import (
     GROW,
     LARGEST_RESIDUAL,
     LOST,
-    SHIFT,
+    SCORE_SHIFT,
     UNIT,
     bound,
     to_fp16,
@@ -125,7 +125,7 @@ def of_frame(numbers):
     return (
         tl.load(numbers + RADIUS),
         largest_residual,
-        tl.load(numbers + SHIFT),
+        tl.load(numbers + SCORE_SHIFT),
         tl.load(numbers + UNIT),
     )
 

@@ -25,8 +25,8 @@ from lloydia.backends.cuda.device_functions.run_state import (
     N_EMPTY,
     N_PRUNED,
     N_RECHECKED,
-    SHIFT,
     STOPPED,
+    SUM_SQUARED_MOVES,
     TICKETS,
     item_state,
     wait_for_previous_kernel,
@@ -110,7 +110,7 @@ def conclude(
         n_empty = tl.load(run_state + N_EMPTY, volatile=True)
         stops = (((n_empty > 0) & (empty_stops != 0)) | (n_changed == 0)).to(tl.int32)
         if limited != 0:
-            moved = (run_state + SHIFT).to(tl.pointer_type(tl.float64))
+            moved = (run_state + SUM_SQUARED_MOVES).to(tl.pointer_type(tl.float64))
             near = within(tl.load(moved, volatile=True), limit)
             stops = tl.where((stops == 0) & near, AT_LIMIT, stops)
             tl.store(moved, 0.0)
@@ -223,7 +223,7 @@ def finish(
         tl.store(slot_report + HEAD + j, square.to(tl.int64, bitcast=True))
         tl.atomic_max(slot_report + MOVE, tl.max(move, 0).to(tl.int64, bitcast=True), sem="relaxed")
         if limited != 0:
-            moved = (run_state + SHIFT).to(tl.pointer_type(tl.float64))
+            moved = (run_state + SUM_SQUARED_MOVES).to(tl.pointer_type(tl.float64))
             tl.atomic_add(moved, tl.sum(square, 0), sem="relaxed")
         n_empty = tl.sum(tl.sum(empty.to(tl.int32), 1), 0)
         tl.atomic_add(run_state + N_EMPTY, n_empty, mask=n_empty > 0, sem="relaxed")

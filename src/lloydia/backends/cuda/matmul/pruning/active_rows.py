@@ -26,7 +26,7 @@ from lloydia.backends.cuda.matmul.scan import top_two
 from lloydia.backends.cuda.matmul.scan_buffers import ScanBuffers
 from lloydia.backends.cuda.protocols import LabelChanges
 from lloydia.backends.cuda.rows.fp16_frame import RADIUS
-from lloydia.backends.cuda.rows.fp16_rows import SHIFT, UNIT
+from lloydia.backends.cuda.rows.fp16_rows import SCORE_SHIFT, UNIT
 from lloydia.backends.cuda.runtime.launching import ceil_div, launch, processors
 from lloydia.exact.half_certificate import canonical_error
 
@@ -119,7 +119,7 @@ def certify_active_kernel(
     stopped, n_active = tl.load(run_state + STOPPED), tl.load(run_state + N_ACTIVE)
     n_active = tl.where(stopped != 0, 0, n_active)
     shift, radius = (
-        tl.load(numbers + SHIFT).to(tl.float32),
+        tl.load(numbers + SCORE_SHIFT).to(tl.float32),
         tl.load(numbers + RADIUS).to(tl.float32),
     )
     typical_norm, typical_residual = tl.load(typical), tl.load(typical + 1)

@@ -30,7 +30,7 @@ from lloydia.backends.cuda.matmul.pruning.bounds import (
 )
 from lloydia.backends.cuda.matmul.pruning.largest_moves import N_LARGEST
 from lloydia.backends.cuda.matmul.row_lists import append
-from lloydia.backends.cuda.rows.fp16_rows import SHIFT, Fp16Rows
+from lloydia.backends.cuda.rows.fp16_rows import SCORE_SHIFT, Fp16Rows
 from lloydia.backends.cuda.runtime.launching import ceil_div, launch, processors
 
 __all__ = ["queue_prune"]
@@ -98,7 +98,7 @@ def prune_kernel(
     half_norm = tl.where(column >= 0, half_norm, float("inf"))
     b_block = high_ptr + at[None, :] * width + f[:, None]
     b = tl.load(b_block)
-    shift = tl.load(numbers + SHIFT).to(tl.float32)
+    shift = tl.load(numbers + SCORE_SHIFT).to(tl.float32)
     typical_norm, typical_residual = tl.load(typical), tl.load(typical + 1)
     other_move = tl.load(movements + k)
     n_chunks = width // CHUNK if WIDE else 1
