@@ -37,11 +37,11 @@ RADIUS, NUMBERS = tl.constexpr(2), tl.constexpr(6)
 
 
 @triton.jit(
-    do_not_specialize=["n", "d", "m", "measures"],
+    do_not_specialize=["n", "d", "n_sampled", "measures"],
     do_not_specialize_on_alignment=["numbers", "origin", "offsets", "bounds"],
 )
 def frame_kernel(
-    X, n, d, m, numbers, origin, offsets, bounds, measures,
+    X, n, d, n_sampled, numbers, origin, offsets, bounds, measures,
     ROWS: tl.constexpr, SOME: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Write s, R and zeros, m, and ``m s``, which the type of the centres holds exactly.
@@ -56,10 +56,10 @@ def frame_kernel(
     origin += batch_item * d
     offsets += batch_item * d
     i = tl.arange(0, ROWS)
-    there = i < m
-    step = (n // m).to(tl.int64)
+    there = i < n_sampled
+    step = (n // n_sampled).to(tl.int64)
     at = X + i[:, None] * step * d
-    sampled = X + (tl.arange(0, SOME) * m // SOME)[:, None] * step * d
+    sampled = X + (tl.arange(0, SOME) * n_sampled // SOME)[:, None] * step * d
     reach = tl.zeros((ROWS,), tl.float64)
     for first in range(0, d, BLOCK):
         f = first + tl.arange(0, BLOCK)
@@ -71,7 +71,7 @@ def frame_kernel(
         reach = tl.maximum(reach, tl.max(away, 1))
     n_away = tl.sum((reach > 0.0).to(tl.int32), 0)
     # Reaches that are 0 come first.
-    typical = ranked_of(tl.where(there, reach, float("inf")), m - n_away + n_away // 2)
+    typical = ranked_of(tl.where(there, reach, float("inf")), n_sampled - n_away + n_away // 2)
     typical = tl.where(n_away > 0, typical, 0.0)
     exponent = tl.minimum(tl.maximum(4 - exponent_of(typical), -2 * most), most)
     # All rows are alike: any scale is right.
@@ -94,7 +94,7 @@ def frame_kernel(
                 tl.store(to + which * d, tl.zeros((BLOCK,), tl.int64), mask=f < d)
         gap = x * scale - offset[None, :]
         squares += tl.sum(tl.where(column, gap * gap, 0.0), 1)
-    typical = tl.sqrt(ranked_of(tl.where(there, squares, float("inf")), m * 9 // 10))
+    typical = tl.sqrt(ranked_of(tl.where(there, squares, float("inf")), n_sampled * 9 // 10))
     radius = tl.maximum(tl.minimum(REACH * typical, MAX_RADIUS), 1.0)
     which = tl.arange(0, 8)
     found = tl.where(which == 0, scale, tl.where(which == RADIUS, radius, 0.0))
@@ -117,10 +117,10 @@ def queue_frame(rows: WholeRows, frame: Frame, bounds: torch.Tensor | None = Non
         As for :class:`lloydia.backends.cuda.rows.fp16_rows.Fp16Rows`.
     """
     n, d, batch_size = rows.n_samples, rows.n_features, rows.batch_size
-    m = min(n, MAX_SAMPLED_ROWS, max(MIN_SAMPLED_ROWS, SAMPLE // d))
-    size = next_power(m)
+    n_sampled = min(n, MAX_SAMPLED_ROWS, max(MIN_SAMPLED_ROWS, SAMPLE // d))
+    size = next_power(n_sampled)
     launch(
         frame_kernel, (1, 1, batch_size),
-        rows.X, n, d, m, *frame, *given(bounds, frame[0].view(torch.int64)),
+        rows.X, n, d, n_sampled, *frame, *given(bounds, frame[0].view(torch.int64)),
         ROWS=size, SOME=SOME, BLOCK=min(TILE // size, 64, next_power(d)), num_warps=8, **EXACT,
     )  # fmt: skip
