@@ -50,7 +50,7 @@ class Scanned:
             counts[state.N_AMBIGUOUS.value],
             counts[state.N_UNRESOLVED.value],
         )
-        self.n_wide = counts[state.N_WIDE.value]
+        self.n_nine = counts[state.N_NINE.value]
         self.changed = changed_rows.cpu().numpy()[: counts[state.N_CHANGED.value]]
         self.old = changed_old.cpu().numpy()[: counts[state.N_CHANGED.value]]
 
@@ -160,9 +160,9 @@ def test_rows_between_three_centres(share):
     near = np.arange(int(share * 20))
     away = np.random.default_rng(5).normal(size=(2, len(near), 17)) * 1e-3
     scanned = check(X, np.concatenate([C, *(C[near] + away).astype(np.float32)]))
-    assert scanned.n_wide > 40
+    assert scanned.n_nine > 40
     if share < 1:
-        assert scanned.n_doubt2 < 0.2 * scanned.n_wide
+        assert scanned.n_doubt2 < 0.2 * scanned.n_nine
     else:
         assert scanned.n_doubt2 == scanned.n_ambiguous == 300
 

@@ -124,7 +124,7 @@ def test_of_half_precision_copies_only_rows_that_may_change_are_sent(memory, mon
     class Counted(listed.Listed):
         def rows(self):
             rows = super().rows()
-            found.append((len(rows), self.n_ambiguous, self.n_unresolved, self.n_wide))
+            found.append((len(rows), self.n_ambiguous, self.n_unresolved, self.n_nine))
             return rows
 
     monkeypatch.setattr(listed, "Listed", Counted)
@@ -145,10 +145,10 @@ def test_of_half_precision_copies_only_rows_that_may_change_are_sent(memory, mon
         assert (result.inertia, result.n_iter) == (expected.inertia, expected.n_iter)
         # Of two blocks, in all iterations but the first.
         assert len(found) == 2 * (result.n_iter - 1)
-        n_sent, n_ambiguous, n_again, n_wide = np.sum(found, axis=0).tolist()
+        n_sent, n_ambiguous, n_again, n_nine = np.sum(found, axis=0).tolist()
         assert 75 * (result.n_iter - 1) > n_sent > n_ambiguous > 0
         if stages != "small":
-            assert n_ambiguous > n_again > 0 < n_wide
+            assert n_ambiguous > n_again > 0 < n_nine
         found.clear()
         # Seeds are drawn from rows, which stay again.
         assert not placed.group.sender.resident

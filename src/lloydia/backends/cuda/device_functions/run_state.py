@@ -23,10 +23,10 @@ __all__ = [
     "N_AMBIGUOUS",
     "N_CHANGED",
     "N_EMPTY",
+    "N_NINE",
     "N_PRUNED",
     "N_RECHECKED",
     "N_UNRESOLVED",
-    "N_WIDE",
     "SIZE",
     "STOPPED",
     "SUM_SQUARED_MOVES",
@@ -52,7 +52,7 @@ N_RECHECKED = tl.constexpr(5)
 N_EMPTY = tl.constexpr(6)
 TICKETS = tl.constexpr(7)
 # Ambiguous rows that have a record of nine candidates (:mod:`matmul.candidates`).
-N_WIDE = tl.constexpr(8)
+N_NINE = tl.constexpr(8)
 # Active rows, which bounds leave to be scored, and pruned rows (:mod:`matmul.pruning.run`).
 N_ACTIVE = tl.constexpr(9)
 N_PRUNED = tl.constexpr(10)

@@ -31,8 +31,8 @@ from lloydia.backends.cuda.device_functions.fp16_scores import (
 )
 from lloydia.backends.cuda.device_functions.run_state import (
     N_AMBIGUOUS,
+    N_NINE,
     N_UNRESOLVED,
-    N_WIDE,
     STOPPED,
     first_row,
     item_state,
@@ -172,19 +172,19 @@ def candidates_kernel(
         for i in tl.static_range(COUNT):
             j = crossing(slot[i // 2], cell[i % 2], SLOTS)
             tl.store(at + i, tl.where(known, j, -1), mask=mask)
-        wide = mask & ~known & (farther > top)
-        chosen = wide.to(tl.int32)
-        n_wide = tl.sum(chosen, 0)
-        if n_wide > 0:
-            place = tl.atomic_add(run_state + N_WIDE, n_wide, sem="relaxed")
+        nine = mask & ~known & (farther > top)
+        chosen = nine.to(tl.int32)
+        n_nine = tl.sum(chosen, 0)
+        if n_nine > 0:
+            place = tl.atomic_add(run_state + N_NINE, n_nine, sem="relaxed")
             place += tl.cumsum(chosen, 0) - chosen
-            wide = wide & (n_listed + RECORD * (place.to(tl.int64) + 1) <= n)
+            nine = nine & (n_listed + RECORD * (place.to(tl.int64) + 1) <= n)
             record = record_at(candidates, n, place)
-            tl.store(record, rows, mask=wide)
+            tl.store(record, rows, mask=nine)
             for i in tl.static_range(NINE):
                 j = crossing(slot[i // 3], cell[i % 3], SLOTS)
-                tl.store(record + 1 + i, j, mask=wide)
-        append(rows, mask & ~known & ~wide, unresolved, run_state + N_UNRESOLVED)
+                tl.store(record + 1 + i, j, mask=nine)
+        append(rows, mask & ~known & ~nine, unresolved, run_state + N_UNRESOLVED)
 
 
 def nominate(

@@ -17,9 +17,9 @@ import triton.language as tl
 
 from lloydia.backends.cuda.device_functions.run_state import (
     N_AMBIGUOUS,
+    N_NINE,
     N_RECHECKED,
     N_UNRESOLVED,
-    N_WIDE,
     STOPPED,
     first_row,
     item_state,
@@ -132,7 +132,7 @@ def recheck_unresolved(
 def recheck_pairs_kernel(
     X, n, centers, k, d, ambiguous, candidates, labels, changed_rows, changed_old, run_state,
     columns, size, unresolved,
-    ROWS: tl.constexpr, WIDE: tl.constexpr, LEVELS: tl.constexpr, BLOCK: tl.constexpr,
+    ROWS: tl.constexpr, COLUMNS: tl.constexpr, LEVELS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Recheck listed rows by their candidates and, with `columns`, the unresolved rows exactly.
 
@@ -153,7 +153,7 @@ def recheck_pairs_kernel(
     run_state = item_state(run_state)
     # These loads are in flight at once.
     stopped, n_listed = tl.load(run_state + STOPPED), tl.load(run_state + N_AMBIGUOUS)
-    n_wide, n_left = tl.load(run_state + N_WIDE), tl.load(run_state + N_UNRESOLVED)
+    n_nine, n_left = tl.load(run_state + N_NINE), tl.load(run_state + N_UNRESOLVED)
     if stopped != 0:
         return
     centers += tl.program_id(2).to(tl.int64) * k * d
@@ -171,12 +171,12 @@ def recheck_pairs_kernel(
         label = nearest_of(X, rows, centers, j, k, d, LEVELS, BLOCK)
         relabel(rows, label, mask & (label < LAST), labels, changed_rows, changed_old, run_state)
     # Records: as many threads for each row as hold nine candidates.
-    RECORDS: tl.constexpr = ROWS * COUNT // WIDE
-    n_wide = tl.minimum(n_wide, (n - n_listed) // RECORD)
-    column = tl.arange(0, WIDE)
-    for block in range(tl.program_id(0), tl.cdiv(n_wide, RECORDS), tl.num_programs(0)):
+    RECORDS: tl.constexpr = ROWS * COUNT // COLUMNS
+    n_nine = tl.minimum(n_nine, (n - n_listed) // RECORD)
+    column = tl.arange(0, COLUMNS)
+    for block in range(tl.program_id(0), tl.cdiv(n_nine, RECORDS), tl.num_programs(0)):
         number = block * RECORDS + tl.arange(0, RECORDS)
-        mask = number < n_wide
+        mask = number < n_nine
         record = record_at(candidates, n, number)
         rows = tl.load(record, mask=mask, other=0)
         some = mask[:, None] & (column < NINE)[None, :]
@@ -211,6 +211,6 @@ def recheck_pairs(
         recheck_pairs_kernel, (programs, 1, rows.batch_size),
         rows.X, rows.n_samples, centers, k, d, ambiguous, candidates, *changes,
         packed and packed.columns, packed.size if packed else 0, listed,
-        ROWS=ROWS, WIDE=next_power(NINE.value), LEVELS=min(levels(rows.X), RECHECK_LEVELS),
+        ROWS=ROWS, COLUMNS=next_power(NINE.value), LEVELS=min(levels(rows.X), RECHECK_LEVELS),
         BLOCK=min(FEATURES_PER_LOAD, next_power(d)), num_warps=4, **EXACT,
     )  # fmt: skip

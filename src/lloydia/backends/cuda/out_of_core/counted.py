@@ -6,7 +6,7 @@ import torch
 import triton
 import triton.language as tl
 
-from lloydia.backends.cuda.device_functions.run_state import N_CHANGED, N_RECHECKED, N_WIDE, SIZE
+from lloydia.backends.cuda.device_functions.run_state import N_CHANGED, N_NINE, N_RECHECKED, SIZE
 from lloydia.backends.cuda.runtime.launching import launch
 
 __all__ = ["COUNTED", "queue_tally"]
@@ -22,7 +22,7 @@ def tally_kernel(run_state, counts, SIZE: tl.constexpr):
     counted = (at >= N_CHANGED) & (at <= N_RECHECKED)
     so_far = tl.load(counts + at - N_CHANGED, mask=counted, other=0)
     tl.store(counts + at - N_CHANGED, so_far + value, mask=counted)
-    begins = (at >= N_CHANGED) & (at <= N_WIDE)
+    begins = (at >= N_CHANGED) & (at <= N_NINE)
     tl.store(run_state + at, tl.zeros((SIZE,), tl.int32), mask=begins)
 
 

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from lloydia.backends.cuda.device_functions.run_state import (
     N_AMBIGUOUS,
     N_CHANGED,
+    N_NINE,
     N_UNRESOLVED,
-    N_WIDE,
     SIZE,
 )
 from lloydia.backends.cuda.matmul.candidates import COUNT, RECORD
@@ -88,10 +88,10 @@ class Listed:
         """Wait for the lists; return the rows that changed, then the ambiguous ones."""
         values = self.lists.numpy()
         counts = values[
-            [N_CHANGED.value, N_AMBIGUOUS.value, N_UNRESOLVED.value, N_WIDE.value]
+            [N_CHANGED.value, N_AMBIGUOUS.value, N_UNRESOLVED.value, N_NINE.value]
         ].tolist()
-        self.n_changed, self.n_ambiguous, self.n_unresolved, n_wide = counts
-        self.n_wide = min(n_wide, (self.block.data.n_samples - self.n_ambiguous) // RECORD.value)
+        self.n_changed, self.n_ambiguous, self.n_unresolved, n_nine = counts
+        self.n_nine = min(n_nine, (self.block.data.n_samples - self.n_ambiguous) // RECORD.value)
         changed, ambiguous = values[SIZE:].reshape(2, -1)
         return np.concatenate([changed[: self.n_changed], ambiguous[: self.n_ambiguous]])
 
@@ -133,10 +133,10 @@ class Listed:
 
     def candidates(self, where: torch.Tensor) -> torch.Tensor:
         """Return the candidates of the ambiguous rows, and the records, which begin with a row."""
-        n, size = self.block.data.n_samples, RECORD.value * self.n_wide
+        n, size = self.block.data.n_samples, RECORD.value * self.n_nine
         found = self.scan.candidates
         found = torch.cat([found[: self.n_ambiguous], found[n - size : n]])
-        records = found[self.n_ambiguous :].view(self.n_wide, RECORD.value * COUNT.value)
+        records = found[self.n_ambiguous :].view(self.n_nine, RECORD.value * COUNT.value)
         records[:, 0] = where[records[:, 0].long()]
         return found
 
