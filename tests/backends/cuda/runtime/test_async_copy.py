@@ -142,7 +142,7 @@ def test_a_seat_is_not_lost_by_an_error(driver, monkeypatch):
     monkeypatch.setattr(
         "lloydia.backends.cuda.runtime.driver.reason", lambda failed: f"number {failed}"
     )
-    with pytest.raises(RuntimeError, match="failed to note an event"):
+    with pytest.raises(RuntimeError, match="failed to record an event"):
         AsyncCopy(there(np.arange(8)))
     gc.collect()
     assert [slot.taken for slot in async_copy._free[0]] == [True]

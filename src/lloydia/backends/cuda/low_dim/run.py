@@ -130,7 +130,7 @@ class LowRun:
             replay_times(works, times, self.rows.device, buffer_map)
         finally:
             if message is not None:
-                message.note()
+                message.record_event()
         self.reports.queued(message)
         self.begins, self.tabulated = False, True
         if self.launches.variance is not None:

@@ -62,12 +62,12 @@ class PinnedSlot:
         refuse(
             driver().cuMemcpyDtoHAsync_v2(self.address, source, size, stream), "copy to the host"
         )
-        self.note(stream)
+        self.record_event(stream)
 
-    def note(self, stream: int) -> None:
+    def record_event(self, stream: int) -> None:
         """Record the event after everything that was queued to write to the slot."""
         self.taken = True
-        refuse(driver().cuEventRecord(self.event, stream), "note an event")
+        refuse(driver().cuEventRecord(self.event, stream), "record an event")
 
     def wait(self) -> None:
         """Wait for the event, in any thread."""
@@ -164,10 +164,10 @@ class AsyncCopy:
         out.memory, out.slot.taken = out.slot.memory, True
         return out
 
-    def note(self) -> None:
-        """Note that those kernels were queued, even if an error followed."""
+    def record_event(self) -> None:
+        """Record the event after those kernels, even if an error followed."""
         if self.slot is not None:
-            self.slot.note(stream_of(self.slot.device.index))
+            self.slot.record_event(stream_of(self.slot.device.index))
 
     def _copy(self, source: torch.Tensor) -> None:
         """Queue a copy to newly allocated memory."""
