@@ -95,7 +95,7 @@ def test_scratch_elsewhere_is_other_memory(monkeypatch):
     assert one.values[0] == one.keep_alive[-1].data_ptr()
     assert other.values[0] == other.keep_alive[-1].data_ptr()
     assert one.values[0] != other.values[0]
-    assert recorded.launches(parts, zeros=8).values.tolist()[1:] == one.values.tolist()[1:]
+    assert recorded.launches(parts, zeros_address=8).values.tolist()[1:] == one.values.tolist()[1:]
 
 
 def test_scratch_is_of_one_piece_of_its_own():
@@ -109,7 +109,7 @@ def test_scratch_is_of_one_piece_of_its_own():
     assert (len(rest), len(zeros)) == (ALIGNED, ALIGNED)
     assert not zeros.any()
     # Zeros that are there already are taken.
-    given = recorded.launches(parts, zeros=1 << 20)
+    given = recorded.launches(parts, zeros_address=1 << 20)
     assert given.values[1] == 1 << 20
     assert len(given.keep_alive) == len(parts) + 1
 
@@ -118,7 +118,7 @@ def test_more_zeros_than_there_are_are_made():
     parts, (first, second) = memory(), [torch.ones(ZEROED_BYTES // 4), torch.ones(5)]
     launch = launch_of((first, second), ("*fp32",) * 2)
     found = Relocation([launch], parts, [first, second], [first, second]).launches(
-        parts, zeros=1 << 20
+        parts, zeros_address=1 << 20
     )
     begin = found.keep_alive[-1].data_ptr()
     assert found.values[:2].tolist() == [begin, begin + ZEROED_BYTES]

@@ -27,7 +27,7 @@ def scan_buffers(memory: TensorMemory) -> BufferMap:
     rows = memory.rows
     return BufferMap.of(
         "scan", rows.X, rows.fp16_rows, memory,
-        scratch=lambda: memory.scan.memory, zeros=memory.arena.address("scan"),
+        scratch=lambda: memory.scan.memory, zeros_address=memory.arena.address("scan"),
     )  # fmt: skip
 
 
@@ -54,7 +54,7 @@ def _adding(
     rows, fixed_point_grid = memory.rows, memory.rows.fixed_point_grid
     buffer_map = BufferMap.of(
         work, rows.X, fixed_point_grid, memory, *owners,
-        scratch=scratch, zeros=memory.arena.address("update"),
+        scratch=scratch, zeros_address=memory.arena.address("update"),
     )  # fmt: skip
     # The arena has no room for more limbs, or fewer: both are in the key.
     outside = fixed_point_grid.grid.n_limbs != memory.n_limbs

@@ -64,6 +64,8 @@ StagedWork = Callable[[], Stages]
 Scratch = tuple[Sequence[torch.Tensor], Sequence[torch.Tensor]]
 # Consecutive launches: the number of the first, and that after the last.
 Span = tuple[int, int]
+# Consecutive works, in the same way.
+WorkSpan = tuple[int, int]
 
 
 class Owner(Protocol):
@@ -91,14 +93,14 @@ class BufferMap(NamedTuple):
         inside another follows from the key.
     scratch : callable
         Returns the scratch of the first time.
-    zeros : int
+    zeros_address : int
         The address of ZEROED_BYTES zeros that scratch may use, or 0.
     """
 
     key: Hashable
     buffers: Sequence[torch.Tensor]
     scratch: Callable[[], Scratch] = lambda: ((), ())
-    zeros: int = 0
+    zeros_address: int = 0
 
     @classmethod
     def of(
@@ -139,8 +141,11 @@ class Relocation:
     ----------
     launches : sequence of Launch
         Plain ones.
-    buffers, scratch, zeros : sequence of torch.Tensor
-        See :class:`BufferMap`; `zeros` is some of the scratch.
+    buffers : sequence of torch.Tensor
+        See :class:`BufferMap`.
+    scratch, zeros : sequence of torch.Tensor
+        The two results of :attr:`BufferMap.scratch`: buffers, and those of them that begin with
+        zeros.
     spans : sequence of two int
         Launches that are also queued separately.
     """
@@ -187,7 +192,7 @@ class Relocation:
                     self.offsets[slot] = at - begins[inside[0]]
             first += len(taken) + HIDDEN
 
-    def launches(self, buffers: Sequence[torch.Tensor], zeros: int = 0) -> LaunchConfigs:
+    def launches(self, buffers: Sequence[torch.Tensor], zeros_address: int = 0) -> LaunchConfigs:
         """Return the launches in other buffers, with new scratch."""
         if len(buffers) != self.n_buffers:
             raise RuntimeError(
@@ -201,13 +206,13 @@ class Relocation:
             size = self.scratch_offsets[-1]
             keep_alive.append(buffers[0].new_empty(size, dtype=torch.uint8))
             others = keep_alive[-1].data_ptr()
-        if self.zero_offsets and not (zeros and self.zero_offsets[-1] <= ZEROED_BYTES):
+        if self.zero_offsets and not (zeros_address and self.zero_offsets[-1] <= ZEROED_BYTES):
             keep_alive.append(buffers[0].new_zeros(self.zero_offsets[-1], dtype=torch.uint8))
-            zeros = keep_alive[-1].data_ptr()
-        addresses = *begins, others, zeros
+            zeros_address = keep_alive[-1].data_ptr()
+        addresses = *begins, others, zeros_address
         configs = self.by_addresses.get(addresses)
         if configs is None:
-            scratch = [zeros + offset for offset in self.zero_offsets[:-1]]
+            scratch = [zeros_address + offset for offset in self.zero_offsets[:-1]]
             scratch += [others + offset for offset in self.scratch_offsets[:-1]]
             if len(self.by_addresses) >= MAX_ADDRESSES:
                 self.by_addresses.clear()
@@ -239,7 +244,7 @@ def replay(
     key = key_of(buffer_map, device)
     recorded = recorded_for(key)
     if recorded is not None:
-        found = recorded.launches(buffer_map.buffers, buffer_map.zeros)
+        found = recorded.launches(buffer_map.buffers, buffer_map.zeros_address)
         found.queue(stream_of(device.index))
         return found
     with noting() as launches:
@@ -253,7 +258,7 @@ def replay_steps(
     works: Sequence[StagedWork],
     device: torch.device,
     buffer_map: BufferMap,
-    spans: Sequence[Span],
+    spans: Sequence[WorkSpan],
 ) -> list[LaunchConfigs | LaunchList]:
     """Do several works, one after the other, as :func:`replay` does.
 
@@ -262,7 +267,7 @@ def replay_steps(
     key = key_of(buffer_map, device)
     recorded = recorded_for(key)
     if recorded is not None:
-        found = recorded.launches(buffer_map.buffers, buffer_map.zeros)
+        found = recorded.launches(buffer_map.buffers, buffer_map.zeros_address)
         found.queue(stream_of(device.index))
         return [found.subset(span) for span in recorded.spans]
     each = []
@@ -291,7 +296,7 @@ def replay_times(
     key = key_of(buffer_map, device)
     recorded = recorded_for(key)
     if recorded is not None:
-        found = recorded.launches(buffer_map.buffers, buffer_map.zeros)
+        found = recorded.launches(buffer_map.buffers, buffer_map.zeros_address)
         stream = stream_of(device.index)
         for span, count in zip(recorded.spans, times):
             found.subset(span).queue(stream, count)
