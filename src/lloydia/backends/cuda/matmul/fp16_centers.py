@@ -23,7 +23,7 @@ from lloydia.backends.cuda.device_functions.run_state import (
 from lloydia.backends.cuda.rows.fp16_frame import NUMBERS, RADIUS
 from lloydia.backends.cuda.rows.fp16_rows import Fp16Rows
 from lloydia.backends.cuda.rows.packing import (
-    WORDS,
+    HALF_NORM_WORDS,
     half_norm_of,
     in_fixed_point,
     of_frame,
@@ -142,7 +142,7 @@ def half_norms_kernel(
         The relative error bound of a score's sum.
     bias_ptr, half_norm_f32_ptr, coefficients_ptr : tensors, OUT
         `score_bias`, `half_norm_f32` and `bound_coefficients` of :class:`Fp16Centers`.
-    half_norm_ptr : int64 (batch_size, size, WORDS), OUT
+    half_norm_ptr : int64 (batch_size, size, HALF_NORM_WORDS), OUT
         `half_norm`, four numbers to a word.
     run_state : int32 (batch_size, SIZE), IN
     """
@@ -163,8 +163,11 @@ def half_norms_kernel(
         j, every, score_bias, half_norm, coefficients, frame, bias_ptr, half_norm_f32_ptr,
         coefficients_ptr,
     )  # fmt: skip
-    column = tl.arange(0, WORDS)[None, :]
-    tl.store(half_norm_ptr + j[:, None] * WORDS + column, tl.where(column == 0, word[:, None], 0))
+    column = tl.arange(0, HALF_NORM_WORDS)[None, :]
+    tl.store(
+        half_norm_ptr + j[:, None] * HALF_NORM_WORDS + column,
+        tl.where(column == 0, word[:, None], 0),
+    )
 
 
 class Fp16Centers:

@@ -17,7 +17,7 @@ from lloydia.backends.cuda.runtime.relocation import BufferMap, Stages, replay
 __all__ = ["Ending"]
 
 # The limbs of the inertia and their exponent; then the largest term.
-LIMBS = 4
+TOTAL = 4
 
 
 class Ending:
@@ -35,7 +35,7 @@ class Ending:
 
     def __init__(self, rows: WholeRows, labels: torch.Tensor, centers: torch.Tensor) -> None:
         self.n, self.k = rows.n_samples, len(centers)
-        found = torch.zeros(LIMBS + 1 + ceil_div(self.k, 2), dtype=torch.int64, device=rows.device)
+        found = torch.zeros(TOTAL + 1 + ceil_div(self.k, 2), dtype=torch.int64, device=rows.device)
         D = torch.empty(self.n, dtype=torch.float64, device=rows.device)
         parts = [x for x in (labels, centers, found, D, rows.weights) if x is not None]
         buffer_map = BufferMap.of("ending", rows.X, more=(self.k, rows.weights is None))
@@ -44,11 +44,11 @@ class Ending:
         self.found = AsyncCopy(found)
 
     def __float__(self) -> float:
-        return join_cost(self.found.numpy()[:LIMBS].tolist(), self.n)
+        return join_cost(self.found.numpy()[:TOTAL].tolist(), self.n)
 
     def full(self) -> bool:
         """Return whether every cluster has a row."""
-        return int(np.count_nonzero(self.found.numpy()[LIMBS + 1 :].view(np.int32))) == self.k
+        return int(np.count_nonzero(self.found.numpy()[TOTAL + 1 :].view(np.int32))) == self.k
 
 
 def stages_of_ending(
@@ -59,9 +59,9 @@ def stages_of_ending(
     D: torch.Tensor,
 ) -> Stages:
     """Return what queues an :class:`Ending`; `found` are zeros, `D` has room for each row."""
-    largest = found[LIMBS : LIMBS + 1].view(torch.float64)
-    seen = found[LIMBS + 1 :].view(torch.int32)[: len(centers)]
+    largest = found[TOTAL : TOTAL + 1].view(torch.float64)
+    seen = found[TOTAL + 1 :].view(torch.int32)[: len(centers)]
     return [
         partial(own_distances, rows, labels, centers, out=D, largest=largest, seen=seen),
-        partial(cost_limbs, D, rows.weights, largest, found[:LIMBS], labels=labels, seen=seen),
+        partial(cost_limbs, D, rows.weights, largest, found[:TOTAL], labels=labels, seen=seen),
     ]

@@ -19,7 +19,7 @@ from lloydia.backends.cuda.rows.fp16_rows import (
 from lloydia.exact import half_certificate
 
 __all__ = [
-    "WORDS",
+    "HALF_NORM_WORDS",
     "begin_scores",
     "half_norm_of",
     "in_fixed_point",
@@ -36,7 +36,7 @@ LAST_STEP = tl.constexpr(half_certificate.LAST_STEP)
 FAR = tl.constexpr(half_certificate.FAR_CENTER)
 FAR_HALF_NORM = tl.constexpr(half_certificate.FAR_SCORE)
 # 64-bit words of a half norm; the first holds its three numbers.
-WORDS = tl.constexpr(HALF_NORM_WIDTH.value // 4)
+HALF_NORM_WORDS = tl.constexpr(HALF_NORM_WIDTH.value // 4)
 # Bounds are added as integers, so that the order does not matter, in units of 1 / ONE.  No bound
 # exceeds 2**15, since R is at most 2**13: sums of 2**28 fit; the truncation is below the error of
 # scores.
@@ -211,4 +211,4 @@ def begin_scores(
         j, mask, score_bias, half_norm, coefficients, frame, bias_ptr, half_norm_f32_ptr,
         coefficients_ptr,
     )  # fmt: skip
-    tl.store(half_norm_ptr + j * WORDS, word, mask=mask)
+    tl.store(half_norm_ptr + j * HALF_NORM_WORDS, word, mask=mask)

@@ -1,7 +1,7 @@
 """Cluster sums of the rows that changed, after sorting.
 
-The list of sorted updates (:mod:`sorted_updates`) is cut into equal runs, one for each *lane* of
-threads.  A lane adds its run in registers and needs one atomic for each column where the cluster
+The list of sorted updates (:mod:`sorted_updates`) is cut into equal segments, one for each *lane* of
+threads.  A lane adds its segment in registers and needs one atomic for each column where the cluster
 changes; unsorted rows would need one each.
 """
 
@@ -60,8 +60,8 @@ def add_kernel(
     # These loads are in flight at once, before the updates are needed.
     wait_for_previous_kernel()
     stopped, count = tl.load(item_state(run_state) + STOPPED), tl.load(totals + batch_item)
-    run = tl.cdiv(tl.cdiv(count, tl.num_programs(0) * LANES), PREFETCH_DEPTH) * PREFETCH_DEPTH
-    first = tl.program_id(0) * LANES * run
+    segment = tl.cdiv(tl.cdiv(count, tl.num_programs(0) * LANES), PREFETCH_DEPTH) * PREFETCH_DEPTH
+    first = tl.program_id(0) * LANES * segment
     if (stopped != 0) | (first >= count):
         return
     fixed_point_grid += batch_item * 3 * (d + 1)
@@ -91,14 +91,14 @@ def add_kernel(
         least = (quantum * 8388608.0).to(tl.float32)
     first_block = tl.zeros((LANES,), tl.int32) + tl.program_id(1) == 0
     sums += skip * limb_size
-    begin = first + tl.arange(0, LANES) * run
+    begin = first + tl.arange(0, LANES) * segment
     _, _, current = update_at(updates, begin, count)
     own = zeros((LANES, COLUMNS), LIMBS)
     own_weight = zeros((LANES,), LIMBS)
     ones = tl.zeros((LANES,), tl.int32)
     added = tl.zeros((LANES,), tl.int32)
     step = tl.arange(0, PREFETCH_DEPTH)[None, :]
-    for offset in range(0, tl.minimum(run, count - first), PREFETCH_DEPTH):
+    for offset in range(0, tl.minimum(segment, count - first), PREFETCH_DEPTH):
         # One tensor of all steps of a lane, of shape (lanes, steps, columns).
         sign, row, cluster = update_at(updates, begin[:, None] + (offset + step), count)
         features = X + row[:, :, None] * d + f[None, None, :]
