@@ -1,8 +1,8 @@
 """Cluster sums of the rows that changed, after sorting.
 
-The list of sorted updates (:mod:`sorted_updates`) is cut into equal segments, one for each *lane* of
-threads.  A lane adds its segment in registers and needs one atomic for each column where the cluster
-changes; unsorted rows would need one each.
+The list of sorted updates (:mod:`sorted_updates`) is cut into equal segments, one for each *lane*
+of threads.  A lane adds its segment in registers and needs one atomic for each column where the
+cluster changes; unsorted rows would need one each.
 """
 
 from __future__ import annotations

@@ -187,7 +187,8 @@ def sort_kernel(
 ):  # fmt: skip
     """Write each update to its place: the row, or its complement for the cluster that it leaves.
 
-    The launch grid is that of :func:`count_kernel`, so that each program has the same updates as there.
+    The launch grid is that of :func:`count_kernel`, so that each program has the same updates as
+    there.
     """
     wait_for_previous_kernel()
     run_state = item_state(run_state)
