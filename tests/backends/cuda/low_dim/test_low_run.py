@@ -202,8 +202,8 @@ def test_memory_may_hold_anything_before(poisoned, case, tol):
     assert answer(model) == answer(oracle)
 
 
-def test_what_an_error_leaves_behind_is_noted(monkeypatch):
-    engine, noted = begun(blobs(60, 2, "float32")), []
+def test_an_event_is_recorded_after_an_error_too(monkeypatch):
+    engine, recorded = begun(blobs(60, 2, "float32")), []
 
     def replay_times(works, *about):
         for work in works:
@@ -212,10 +212,10 @@ def test_what_an_error_leaves_behind_is_noted(monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(low_run, "replay_times", replay_times)
-    monkeypatch.setattr(low_run.AsyncCopy, "note", lambda coming: noted.append(coming))
+    monkeypatch.setattr(low_run.AsyncCopy, "record_event", lambda copy: recorded.append(copy))
     with pytest.raises(KeyboardInterrupt):
         engine.run.end()
-    assert len(noted) == 1
+    assert len(recorded) == 1
 
 
 def test_the_last_run_is_given_back_before_the_next(monkeypatch):
