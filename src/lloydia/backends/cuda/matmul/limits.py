@@ -11,7 +11,7 @@ __all__ = ["limit", "limit_of"]
 
 # The relative increase that covers the float32 rounding of what is added to the best score: half of
 # it for the addend (u >= 2 b), the other half for its own rounding.  Then that of the sum.
-GROW_ADDEND, GROW_SUM = tl.constexpr(1.0 + 2.0**-16), tl.constexpr(1.0 + 2.0**-22)
+GROW, GROW_SUM = tl.constexpr(1.0 + 2.0**-16), tl.constexpr(1.0 + 2.0**-22)
 # One rounding of float32.
 ROUNDING = tl.constexpr(2.0**-24)
 LAST_STEP = tl.constexpr(half_certificate.LAST_STEP)
@@ -36,9 +36,9 @@ def limit(best_score, norm, residual, norms, residuals, fixed, shift, radius, su
     rounded = canonical * away * away + 2.0**-60
     above = (
         fixed + residuals * delta + residual * tl.minimum(norms, 2.0 * delta) + 2.0 * rounded
-    ) * GROW_ADDEND
-    known = ((norm + residual) * GROW_ADDEND <= radius) & (best_score >= 0.0)
-    known = known & ((best_score - shift + above) * GROW_ADDEND <= radius * radius)
+    ) * GROW
+    known = ((norm + residual) * GROW <= radius) & (best_score >= 0.0)
+    known = known & ((best_score - shift + above) * GROW <= radius * radius)
     return tl.where(known, (best_score + above) * GROW_SUM, float("inf"))
 
 
