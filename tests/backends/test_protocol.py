@@ -41,10 +41,10 @@ class Late:
     def __getattr__(self, name):
         return getattr(self.engine, name)
 
-    def start(self, centers, algorithm, empty_stops=True, max_iter=300):
-        self.engine.start(centers, algorithm, empty_stops=empty_stops, max_iter=max_iter)
+    def start_run(self, settings):
+        self.engine.start_run(settings)
         self.states, self.stuck, self.in_flight = {}, False, 0
-        self.empty_stops = empty_stops
+        self.empty_stops = settings.empty_stops
 
     def iterate(self, inertia):
         self.in_flight += 1

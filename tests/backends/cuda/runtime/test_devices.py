@@ -18,7 +18,7 @@ from lloydia.backends.cuda import iterations, run_setup
 from lloydia.backends.cuda.out_of_core.gathered import Gathered
 from lloydia.backends.cuda.rows import memory as row_memory
 from lloydia.backends.cuda.runtime import devices, own_device, upload
-from lloydia.backends.cuda.seeding import seeds
+from lloydia.backends.cuda.seeding import seeder
 from lloydia.stopping import Inertia
 
 HOST = torch.device("cpu")
@@ -226,7 +226,7 @@ def test_an_engine_launches_on_its_own_device_only(d, monkeypatch):
             outside.append(executor.fn.__name__)
         launch(executor, *args, **options)
 
-    for module in (cuda_engine, iterations, seeds):
+    for module in (cuda_engine, iterations, seeder):
         monkeypatch.setattr(module, "current", entered)
     monkeypatch.setattr(cuda_engine, "on", entered)
     monkeypatch.setattr(interpreter.GridExecutor, "__call__", watched)
